@@ -136,9 +136,7 @@ def test_arguments_are_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -
         ("evaluate --seed 1.5", "--seed"),
         ("solve /nowhere", "/nowhere: there is no such file or folder"),
         ("solve x --samples 1000000000", "--samples 1000000000: must be 1 or more and at most 10000"),
-        ("solve x --out /", "choose another --out"),
-        ("solve x --out .", "choose another --out"),
-        ("cut x --out .", "choose another --out"),
+        *((words, "choose another --out") for words in ("solve x --out /", "solve x --out .", "cut x --out .")),
     ):
         assert entry.main(words.split()) == 2
         line = capsys.readouterr().err

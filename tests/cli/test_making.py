@@ -30,8 +30,7 @@ def test_cut_and_read_back(photo: Path, tmp_path: Path) -> None:
     assert f"wrote 24 pieces of 10x10 pixels, grid 4x6, to {tmp_path / 'out dir'}" in done.stdout
     assert f"diffassemble solve '{tmp_path / 'out dir'}'" in done.stdout
     puzzle = read_puzzle(tmp_path / "out dir")
-    assert puzzle.board == Board(4, 6)
-    assert puzzle.truth is not None
+    assert (puzzle.board, puzzle.truth is not None) == (Board(4, 6), True)
 
 
 def test_options_of_cut(command: Command, photo: Path, tmp_path: Path, tree: Tree) -> None:
@@ -57,8 +56,7 @@ def test_shapes(command: Command, photo: Path, tmp_path: Path, shape: str) -> No
     assert (done.code, done.err) == (0, "")
     assert "wrote 4 pieces of about" in done.out
     puzzle = read_puzzle(tmp_path / "out")
-    assert (puzzle.kind, len(puzzle)) == ("outlines", 4)
-    assert puzzle.truth is not None
+    assert (puzzle.kind, len(puzzle), puzzle.truth is not None) == ("outlines", 4, True)
     assert (tmp_path / "out" / "truth.json").exists()
     assert "degrees" not in (tmp_path / "out" / "puzzle.json").read_text()
 
@@ -79,8 +77,7 @@ def test_fracture_and_read_back(command: Command, box: Path, tmp_path: Path, end
     assert f"diffassemble solve {out}" in done.out
     assert len(list((out / "pieces").glob(f"*.{ending}"))) == 4
     puzzle = read_puzzle(out)
-    assert len(puzzle.fragments) == 4
-    assert puzzle.truth is not None
+    assert (len(puzzle.fragments), puzzle.truth is not None) == (4, True)
     assert puzzle.fragments.unit == pytest.approx(40, rel=1e-4)
 
 

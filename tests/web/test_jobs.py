@@ -32,22 +32,15 @@ def test_the_answer_is_that_of_the_solver_itself() -> None:
     assert assemble(PUZZLE, job(None)).solver == "hybrid"
 
 
-def test_it_can_be_stopped() -> None:
+@pytest.mark.parametrize("stopped", [True, False])
+def test_it_can_be_stopped_or_killed(stopped: bool) -> None:
     remote = job("random")
     steps = remote.steps(PUZZLE, torch.Generator())
     next(steps)
-    remote.stop()
-    with pytest.raises(Cancelled):
+    remote.stop() if stopped else remote.task.process.kill()
+    with pytest.raises(Cancelled if stopped else InputError, match=None if stopped else "was ended by SIGKILL"):
         next(steps)
     assert not remote.task.process.is_alive()
-    with pytest.raises(Cancelled):
-        next(remote.steps(PUZZLE, torch.Generator()))
-
-
-def test_who_ended_it_is_told() -> None:
-    remote = job("random")
-    steps = remote.steps(PUZZLE, torch.Generator())
-    next(steps)
-    remote.task.process.kill()
-    with pytest.raises(InputError, match="was ended by SIGKILL"):
-        next(steps)
+    if stopped:
+        with pytest.raises(Cancelled):
+            next(remote.steps(PUZZLE, torch.Generator()))

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
 from diffassemble.assembly.kind import SolverOptions
 from diffassemble.core import Placements, Poses, Puzzle, Solver, Step
 from diffassemble.kinds import make_solver
-from diffassemble.web.arrangement import laid_out
+from diffassemble.web.session import laid_out
 
 
-class Sleepy:
-    """Begins, and then takes a minute for the next step."""
+@dataclass(frozen=True)
+class Beginning:
+    """Begins, and then fails, after so many seconds."""
 
-    name = "sleepy"
-
-    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
-        yield Step(laid_out(puzzle), 0.1)
-        time.sleep(3600)  # whoever waits for it fails
-        yield Step(laid_out(puzzle), 1.0)
-
-
-class Raising:
-    """Begins, and then fails."""
-
-    name = "raising"
+    name: str
+    seconds: float
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         yield Step(laid_out(puzzle), 0.1)
+        time.sleep(self.seconds)
         raise ZeroDivisionError("no luck today")
 
 
@@ -50,5 +43,5 @@ class Gathering:
 
 def make(kind: str, name: str | None = None, options: SolverOptions | None = None) -> Solver:
     """`random` sleeps, `identity` fails, `huroyan` gathers, and the default is quick."""
-    special = {"random": Sleepy, "identity": Raising, "huroyan": Gathering}
-    return special[name]() if name in special else make_solver(kind, name, SolverOptions(samples=2, budget=1))
+    special = {"random": Beginning("sleepy", 3600), "identity": Beginning("raising", 0), "huroyan": Gathering()}
+    return special.get(name) or make_solver(kind, name, SolverOptions(samples=2, budget=1))

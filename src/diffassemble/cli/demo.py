@@ -10,11 +10,14 @@ from tyro.conf import arg
 
 from diffassemble.cli.arguments import Folder, Overwrite, Seed
 
-# Pictures of scikit-image: how many jigsaw pieces, or rows and columns, they are cut into; and a made-up solid with the
-# number of its fragments.
-JIGSAWS = {"coffee": 60}
-SAMPLES = {"astronaut": (6, 6), "chelsea": (6, 8)}
-OBJECTS = {"bowl": 7}
+# Folders; pictures of scikit-image, with the number of pieces with tabs or rows and columns that they are cut into,
+# or a made-up solid with the number of its fragments.
+SAMPLES: dict[str, tuple[str, int | tuple[int, int]]] = {
+    "coffee-tabs": ("coffee", 60),
+    "astronaut": ("astronaut", (6, 6)),
+    "chelsea": ("chelsea", (6, 8)),
+    "bowl": ("bowl", 7),
+}
 PICTURES = ("before-after.png", "confidence.png")
 
 
@@ -41,21 +44,21 @@ def demo(
     from diffassemble.squares.cut import cut_image
 
     check_seed(seed)
-    names = (*(f"{name}-tabs" for name in JIGSAWS), *SAMPLES, *OBJECTS)
+    names = tuple(SAMPLES)
     check_free(out, names, overwrite)
-    picture = {name: str(files("skimage.data") / f"{name}.png") for name in (*JIGSAWS, *SAMPLES)}
     with fresh_folder(out, names, overwrite) as part:
         squares = make_solver("squares", options=SolverOptions(model))
-        made = []
-        for name, count in JIGSAWS.items():
-            puzzle = cut_shape(picture[name], "tabs", count, seed)
-            made.append((f"{name}, cut into {count} pieces with tabs, turned by any angle", puzzle))
-        for name, (rows, cols) in SAMPLES.items():
-            made.append((f"{name}, cut {rows}x{cols}", cut_image(picture[name], rows, cols, seed)))
-        for name, count in OBJECTS.items():
-            made.append((f"{name}, broken into {count} pieces", fracture_file(name, count, seed)))
-        for folder, (words, puzzle) in zip(names, made, strict=True):
-            print(words)
+        for folder, (name, count) in SAMPLES.items():
+            picture = str(files("skimage.data") / f"{name}.png")
+            if isinstance(count, tuple):
+                print(f"{name}, cut {count[0]}x{count[1]}")
+                puzzle = cut_image(picture, *count, seed)
+            elif folder.endswith("-tabs"):
+                print(f"{name}, cut into {count} pieces with tabs, turned by any angle")
+                puzzle = cut_shape(picture, "tabs", count, seed)
+            else:
+                print(f"{name}, broken into {count} pieces")
+                puzzle = fracture_file(name, count, seed)
             solver = squares if puzzle.kind == "squares" else make_solver(puzzle.kind)
             assembly = Output().assembled(puzzle, solver, seed)
             print("  " + summary(assembly).replace("\n", "\n  "))

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from diffassemble.cli.arguments import Flag
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def models(prepare: Flag = False) -> None:
@@ -22,14 +18,21 @@ def models(prepare: Flag = False) -> None:
     if prepare:
         _prepare()
         return
+    from rich.table import Column, Table
+
     from diffassemble.cli.progress import show
     from diffassemble.network.pretrained import bundled_models, find_model
 
-    folders = [(name, find_model(name)) for name in bundled_models()] + _cached()
-    if not folders:
+    numbers = (Column(heading, justify="right") for heading in ("parameters", "MB"))
+    scores = "scores in percent: accuracy, and at the best turn of the whole"
+    table = Table(Column("model", overflow="fold"), *numbers, scores, header_style="bold")
+    for name, folder in [(name, find_model(name)) for name in bundled_models()] + _cached():
+        weights = folder / "model.safetensors"
+        table.add_row(name, _parameters(weights), f"{weights.stat().st_size / 1e6:.1f}", _scores(folder))
+    if table.rows:
+        show(table)
+    else:
         print("no models at hand; train one with: diffassemble train jigsaw")
-        return
-    show(_table(folders))
 
 
 def _prepare() -> None:
@@ -54,18 +57,6 @@ def _prepare() -> None:
             if (error := job.exception()) is not None:
                 raise InputError(f"compiling for {jobs[job]} failed: {error!r}")
             print(f"{jobs[job]} are ready after {time.monotonic() - began:.0f} s", flush=True)
-
-
-def _table(folders: list[tuple[str, Path]]) -> Table:
-    from rich.table import Column, Table
-
-    numbers = (Column(heading, justify="right") for heading in ("parameters", "MB"))
-    scores = "scores in percent: accuracy, and at the best turn of the whole"
-    table = Table(Column("model", overflow="fold"), *numbers, scores, header_style="bold")
-    for name, folder in folders:
-        weights = folder / "model.safetensors"
-        table.add_row(name, _parameters(weights), f"{weights.stat().st_size / 1e6:.1f}", _scores(folder))
-    return table
 
 
 def _parameters(weights: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from diffassemble.io.assemblies import ASSEMBLY_FILES, assembly_bytes, write_ass
 from diffassemble.io.atomic import check_file, write_file
 from diffassemble.io.pictures import is_our_picture, png_bytes
 from diffassemble.kinds import kind_of, progress_bar
-from diffassemble.rendering.report import account
+from diffassemble.rendering.report import Rows, account
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,7 @@ class Output:
 
             return assemble(puzzle, solver, seed, on_step)
 
-    def deliver(
-        self,
-        assembly: Answer,
-        folder: Path | None,
-        overwrite: bool,
-        pictures: bool,
-        settings: Sequence[tuple[str, str]],
-    ) -> None:
+    def deliver(self, assembly: Answer, folder: Path | None, overwrite: bool, pictures: bool, settings: Rows) -> None:
         """Print what was found, and write it to a folder, drawings last; without a folder print the document."""
         self.say(summary(assembly))
         if assembly.puzzle.pieces.flat and assembly.puzzle.truth is None and not (assembly.upright or 0) >= UPRIGHT:

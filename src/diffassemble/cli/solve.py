@@ -91,7 +91,9 @@ def solve(
     check_seed(seed)
     if not pieces:
         raise InputError("no pieces given; pass a folder, a zip file or photos")
-    folder = _folder(pieces[0], out)
+    source = pieces[0].resolve()
+    beside = source.parent / f"{source.stem if source.is_file() else source.name}-solved"
+    folder = None if out == Path("-") else out or beside
     output = Output(json, document=folder is None)
     if folder is not None:
         check_assembly_folder(folder, overwrite)
@@ -123,8 +125,7 @@ def solve(
     settings = {name: "none" if value == math.inf else value for name, value in settings.items()}
     settings |= {"turned by": f"{turn}°"} if turn else {}
     shown = found.in_palette(assembly) if palette and found.in_palette is not None else assembly
-    described = [(name, str(value)) for name, value in settings.items()]
-    output.deliver(shown, folder, overwrite, pictures, described)
+    output.deliver(shown, folder, overwrite, pictures, [(name, str(value)) for name, value in settings.items()])
     for number, join in enumerate(found.next_joins(assembly) if next and found.next_joins is not None else (), 1):
         output.say(f"next join {number}: {join.words}")
         names = [assembly.puzzle.names[join.piece], assembly.puzzle.names[join.neighbour]]
@@ -144,11 +145,3 @@ def _check_joined(assembly: Answer) -> None:
     why = f"; most often: {notes.most_common(1)[0][0]}" if notes else ""
     advice = "are they of one picture or object, and is --kind right?"
     raise Unsolved(f"no two of the {len(assembly.puzzle)} {assembly.puzzle.pieces.called} were joined{why}; {advice}")
-
-
-def _folder(pieces: Path, out: Path | None) -> Path | None:
-    """Where to write, or nowhere."""
-    if out == Path("-"):
-        return None
-    source = pieces.resolve()
-    return out or source.parent / f"{source.stem if source.is_file() else source.name}-solved"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
@@ -43,7 +43,7 @@ def evaluate_solvers(options: EvaluateOptions) -> None:
     """Measure, print and write what is asked for."""
     kind = kind_of_data(options.data, options.shape)
     refuse("there is nothing to evaluate on; pass --data DIR", not options.data)
-    cells = CELLS[kind](options)
+    cells = {"squares": picture_cells, "fragments": object_cells, "outlines": outline_cells}[kind](options)
     usual = KINDS[kind]().default_solver if kind == "outlines" else DIFFUSION
     names = options.solver or (() if options.rows else (usual,))
     evaluate_cells(options, kind, cells, choose_models(options, kind, names), json=options.json)
@@ -59,10 +59,9 @@ def evaluate_cells(
     limit: int | None = None,
     warm: bool = False,
 ) -> list[Row]:
-    """Measure solvers, given with their models, on cells; print the tables, and write rows and report.
+    """Measure solvers, given with their models, on cells; print the tables, and write report and, row by row, `json`.
 
-    `limit` is that of items per cell if the options have none; `warm` solvers answer a small case beforehand. The file
-    `json` is written anew with each row, so that an interrupted run keeps what it has measured.
+    `limit` is that of items per cell if the options have none; `warm` solvers answer a small case beforehand.
     """
     elsewhere = options.scores is not None or options.ray is not None
     refuse("--report shows answers of this run and process; leave --scores and --ray out", options.report and elsewhere)
@@ -172,13 +171,6 @@ def outline_cells(options: EvaluateOptions) -> list[Cell]:
             made = CutFromPictures(pictures, options.shape, pieces, lost, options.size or 0)
             cells.append(OutlineCell(short_name(name), made, share))
     return cells
-
-
-CELLS: dict[str, Callable[[EvaluateOptions], list[Cell]]] = {
-    "squares": picture_cells,
-    "fragments": object_cells,
-    "outlines": outline_cells,
-}
 
 
 def made_solids(text: str) -> int:

@@ -1,8 +1,4 @@
-"""Compilation of the loops that numba compiles, before anything waits for them; numba keeps the result on disk.
-
-`compile_in_background` begins once the kind of an input is known, in a process of its own, while the files are read.
-The command `models --prepare` compiles for all kinds.
-"""
+"""Compilation of numba's loops before anything waits for them; numba keeps the result on disk."""
 
 from __future__ import annotations
 
@@ -52,9 +48,8 @@ def compile_in_background(kind: str) -> None:
 
 
 def _silently(kind: str) -> None:
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     prepare(kind)
 
 

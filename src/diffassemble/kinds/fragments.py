@@ -33,7 +33,6 @@ SPREAD = 0.2
 
 
 def _search() -> PairSearchCache:
-    """The search for pairs of fragments that fit, with its models."""
     return PairSearchCache(FractureModels.from_pretrained(FRACTURE_MATCHING))
 
 
@@ -43,8 +42,7 @@ def find_matches(puzzle: Puzzle, budget: float = math.inf, search: PairSearchCac
 
 
 def _mend(options: SolverOptions, search: PairSearchCache | None = None) -> Solver:
-    models = (search or _search()).models
-    return MendSolver(models, options.budget, options.several, search=search)
+    return MendSolver((search or _search()).models, options.budget, options.several, search=search)
 
 
 def _diffusion(options: SolverOptions, search: PairSearchCache | None = None) -> Solver:
@@ -83,8 +81,8 @@ def _prepare() -> None:
     coloured = tuple(replace(mesh, colours=(200 * mesh.vertices).int().to(torch.uint8)) for mesh in own)
     mend, diffusion = _mend(SolverOptions()), _diffusion(SolverOptions(FRAGMENTS.default_model, samples=1, steps=1))
     for meshes, solver in ((own, diffusion), (coloured, mend), (clouds, mend)):
-        pieces = replace(puzzle.fragments, meshes=meshes)
-        _drawing().before_after(assemble(replace(puzzle, pieces=pieces), solver))
+        shown = replace(puzzle, pieces=replace(puzzle.fragments, meshes=meshes))
+        _drawing().before_after(assemble(shown, solver))
 
 
 def _drawing() -> Drawing:
@@ -110,9 +108,8 @@ def _in_palette(assembly: Answer) -> Answer:
 def _count_right(assembly: Answer, truth: Poses) -> Score:
     """Fragments close to where they belong, as they are and relative to the largest."""
     fragments = assembly.puzzle.fragments
-    largest = int(scoring.piece_sizes(fragments).argmax())
-    answers = assembly.poses, scoring.anchored(assembly.poses, truth, largest)
-    apart = [scoring.piece_chamfer(fragments.points, poses, truth) for poses in answers]
+    anchored = scoring.anchored(assembly.poses, truth, int(scoring.piece_sizes(fragments).argmax()))
+    apart = [scoring.piece_chamfer(fragments.points, poses, truth) for poses in (assembly.poses, anchored)]
     return Score(*(int(scoring.right_pieces(chamfer).sum()) for chamfer in apart))
 
 

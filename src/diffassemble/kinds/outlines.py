@@ -58,10 +58,8 @@ def _prepare() -> None:
 
 
 def _draw_next_joins(assembly: Answer) -> list[Join]:
-    return [
-        Join(one.piece, one.neighbour, flat.draw_pair(assembly, one.piece, one.neighbour), one.words)
-        for one in next_joins(assembly)
-    ]
+    found = [(one.piece, one.neighbour, one.words) for one in next_joins(assembly)]
+    return [Join(first, second, flat.draw_pair(assembly, first, second), words) for first, second, words in found]
 
 
 def _count_right(assembly: Answer, truth: Poses) -> Score:

@@ -12,7 +12,7 @@ import torch
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import Drawing, Files, Kind, OpenOptions, Score, SolverOptions
-from diffassemble.core import Board, ImagePieces, InputError, Poses, Puzzle, Solver
+from diffassemble.core import Board, InputError, Poses, Puzzle, Solver
 from diffassemble.core.solver import ChanceSolver
 from diffassemble.io import squares as files
 from diffassemble.io.detect import Input
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork
 
 EDGE_MODEL = "edge-model"
-_BORDER_SOLVERS = {
+_BORDER_SOLVERS: dict[str, Callable[..., Solver]] = {
     "gallagher": gallagher.GallagherSolver,
     "yu": global_solvers.YuSolver,
     "huroyan": global_solvers.HuroyanSolver,
@@ -54,20 +54,18 @@ def bundled_edge_model() -> CompareEdges | None:
     return load_edge_model(EDGE_MODEL) if EDGE_MODEL in bundled_models() else None
 
 
-def _reads_pictures(network: PoseNetwork) -> bool:
+def _network(name: str) -> PoseNetwork:
     from diffassemble.network.encoders.image import ImageEncoder
 
-    return isinstance(network.encoder, ImageEncoder)
+    return load_fitting(name, lambda found: isinstance(found.encoder, ImageEncoder), SQUARES.default_model)
 
 
 def _diffusion(options: SolverOptions) -> Solver:
-    network = load_fitting(options.model, _reads_pictures, SQUARES.default_model)
-    return DiffusionSolver(network, options.steps, options.samples, upright=bundled_uprighter())
+    return DiffusionSolver(_network(options.model), options.steps, options.samples, upright=bundled_uprighter())
 
 
 def _hybrid(options: SolverOptions) -> HybridSolver:
-    content = _content(options.model)
-    return HybridSolver(content, bundled_uprighter(), bundled_edge_model(), budget=options.budget)
+    return HybridSolver(_content(options.model), bundled_uprighter(), bundled_edge_model(), budget=options.budget)
 
 
 def _content(name: str) -> Denoiser | None:
@@ -75,7 +73,7 @@ def _content(name: str) -> Denoiser | None:
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.network.encoders.efficientnet import load_efficientnet
 
-    network = load_fitting(name, _reads_pictures, SQUARES.default_model)
+    network = _network(name)
     if not isinstance(network, Denoiser) or network.config.head != "cells":
         raise InputError(f"model '{name}' does not score cells; pass one with the head cells, or --solver diffusion")
     try:
@@ -85,10 +83,6 @@ def _content(name: str) -> Denoiser | None:
         warn_once(f"only borders are compared: {error}")
         return None
     return network
-
-
-def _border_solver(make: Callable[..., Solver], options: SolverOptions) -> Solver:
-    return make(options.budget, bundled_uprighter())
 
 
 def as_listed(puzzle: Puzzle, generator: torch.Generator) -> Poses:
@@ -119,15 +113,17 @@ def _prepare() -> None:
 
 
 def read(found: Input, options: OpenOptions) -> Puzzle:
-    """Pictures of equal size, whose grid is estimated if it is not given, a shuffled grid, or a photograph.
-
-    With `extra` there may be more pieces than cells; then the grid must be given.
-    """
+    """Pictures of equal size, a shuffled grid, or a photograph; the grid is estimated if it is not given."""
     board, path = options.board, found.path
     if board is None and options.extra:
         raise InputError(f"{path}: --extra needs the size of the picture; pass --grid, such as --grid 6x6")
     if found.form == "photograph of squares":
-        pieces, names = _read_photo(found, options)
+        from diffassemble.io.photo.squares import cut_squares
+
+        pieces, shown = cut_squares(path, options.size)
+        options.show(shown)
+        options.say(f"taken for squares: {len(pieces)} pieces in 1 photo")
+        names = tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
     elif found.form == "equal pictures":
         pieces, names = files.read_pieces(found.files), tuple(file.name for file in found.files)
     elif board is None:
@@ -142,16 +138,6 @@ def read(found: Input, options: OpenOptions) -> Puzzle:
         files.check_count(len(pieces), board, path)
     files.check_room(pieces, board, path)
     return Puzzle(pieces, board, names)
-
-
-def _read_photo(found: Input, options: OpenOptions) -> tuple[ImagePieces, tuple[str, ...]]:
-    """The square pieces that lie apart in a photograph; a picture of where they were found is shown."""
-    from diffassemble.io.photo.squares import cut_squares
-
-    pieces, shown = cut_squares(found.path, options.size)
-    options.show(shown)
-    options.say(f"taken for squares: {len(pieces)} pieces in 1 photo")
-    return pieces, tuple(f"piece_{index:03d}.png" for index in range(len(pieces)))
 
 
 def _count_right(assembly: Answer, truth: Poses) -> Score:
@@ -172,7 +158,10 @@ SQUARES = Kind(
     solvers={
         "diffusion": _diffusion,
         "hybrid": _hybrid,
-        **{name: partial(_border_solver, make) for name, make in _BORDER_SOLVERS.items()},
+        **{
+            name: lambda options, make=make: make(options.budget, bundled_uprighter())  # type: ignore[misc]
+            for name, make in _BORDER_SOLVERS.items()
+        },
         "identity": lambda options: ChanceSolver("identity", as_listed),
         "random": lambda options: ChanceSolver("random", at_random),
     },

@@ -24,10 +24,7 @@ def eased(time: Any) -> Any:
 
 
 def on_the_way(before: Poses, after: Poses, share: Float[Tensor, "n"]) -> Poses:
-    """Poses at shares (0…1) of the ways from `before` to `after`, which turn the shorter way round.
-
-    In the plane rotations may be noisy.
-    """
+    """Poses at shares (0…1) of the shorter ways from `before` to `after`; in the plane rotations may be noisy."""
     share = share.double()
     start, end = before.translation.cpu().double(), after.translation.cpu().double()
     places = (start + share[:, None] * (end - start)).float()

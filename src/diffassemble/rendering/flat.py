@@ -64,11 +64,9 @@ def stage_around(
 def textures_at(pieces: OutlinePieces, scale: float) -> list[Image.Image]:
     """The pieces' pictures at a scale of at most 1."""
     images = [Image.fromarray(texture.permute(1, 2, 0).contiguous().numpy()) for texture in pieces.textures]
-    if scale == 1:
-        return images
-    return [
-        image.resize([max(1, round(side * scale)) for side in image.size], Image.Resampling.BOX) for image in images
-    ]
+    sizes = [[max(1, round(side * scale)) for side in image.size] for image in images]
+    # Of the same size they are copied.
+    return [image.resize(size, Image.Resampling.BOX) for image, size in zip(images, sizes, strict=True)]
 
 
 class Patch:
@@ -200,8 +198,8 @@ class Sheet:
 
     def laid_out(self, aspect: float = 1.0) -> Poses:
         """The pieces as they were given, in rows on a table of about this width to height, none over another."""
-        low = np.stack([contour.amin(0).double().numpy() for contour in self.pieces.contours])
-        high = np.stack([contour.amax(0).double().numpy() for contour in self.pieces.contours])
+        curves = [contour.double().numpy() for contour in self.pieces.contours]
+        low, high = (np.stack([reach(curve, 0) for curve in curves]) for reach in (np.min, np.max))
         places = on_table(low, high, self.style.room * float((high - low).mean()), aspect)
         return Poses(torch.eye(2).repeat(len(low), 1, 1), torch.from_numpy(places).float())
 
@@ -232,10 +230,7 @@ class _Whole:
 
 
 def draw_assembly(assembly: Answer) -> Image.Image:
-    """The whole at the pieces' own resolution, beginning where documents count from; unplaced pieces are not shown.
-
-    Square pieces are copied pixel by pixel into their cells.
-    """
+    """The placed pieces at their own resolution, from where documents count; squares are copied into their cells."""
     if assembly.puzzle.lattice is not None:
         return _copied(assembly)
     whole = _Whole(assembly)
@@ -303,19 +298,16 @@ def draw_pair(assembly: Answer, first: int, second: int, style: Style = STYLE) -
 
 
 def animate(assembly: Answer, frames: int = 48, style: Style = STYLE) -> list[Image.Image]:
-    """Pieces moving from the table, through a few moments of the history, to their places, turning as they go.
-
-    The last frame shows the whole as `draw_assembly` does, smaller. Unplaced pieces stay on the table.
-    """
+    """Pieces moving from the table through a few moments of the history to their places; unplaced ones stay there."""
     whole = _Whole(assembly)
-    sheet, here = whole.sheet, torch.from_numpy(whole.shown)
+    sheet, here = whole.sheet, torch.from_numpy(whole.shown)[:, None]
     around, table = whole.around, sheet.laid_out(whole.aspect)
     middle = torch.tensor([around.left + around.width / 2, around.top + around.height / 2])
     table = Poses(table.rotation, table.translation + middle)
     stations = [table]
     for poses in (*map(sheet.in_pixels, few_moments(assembly.history, style)), whole.poses):
-        rotation = torch.where(here[:, None, None], poses.rotation, table.rotation)
-        stations.append(Poses(rotation, torch.where(here[:, None], poses.translation, table.translation)))
+        rotation = torch.where(here[..., None], poses.rotation, table.rotation)
+        stations.append(Poses(rotation, torch.where(here, poses.translation, table.translation)))
     reached = [points for one in (table, stations[-1]) for points in whole.pieces.placed_contours(one)]
     stage = sheet.stage([*reached, *whole.ground], style.moving, style.around)
     images = textures_at(whole.pieces, min(stage.scale, 1.0))

@@ -98,18 +98,18 @@ def split(things: Triangles, side: float) -> Triangles:
         lengths = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
         small = lengths.max(1) <= side
         done.append(Triangles(corners[small], normals[small], owner[small]))
-        longest = lengths[~small].argmax(1)
-        order = (longest[:, None] + np.arange(3)) % 3
-        rows = np.arange(len(order))[:, None]
-        corners, owner = _halved(corners[~small][rows, order]), np.tile(owner[~small], 2)
-        normals = _halved(normals[~small][rows, order])
+        order = (lengths[~small].argmax(1)[:, None] + np.arange(3)) % 3
+        corners, normals = (
+            _halved(np.take_along_axis(values[~small], order[..., None], 1)) for values in (corners, normals)
+        )
+        owner = np.tile(owner[~small], 2)
     return joined(done) if done else Triangles(corners, normals, owner)
 
 
 def joined(parts: Sequence[Triangles]) -> Triangles:
     """All of them, without paint."""
-    columns = ([part.corners for part in parts], [part.normals for part in parts], [part.owner for part in parts])
-    corners, normals, owner = (np.concatenate(column) for column in columns)
+    rows = [(part.corners, part.normals, part.owner) for part in parts]
+    corners, normals, owner = (np.concatenate(column) for column in zip(*rows, strict=True))
     return Triangles(corners, normals, owner)
 
 
@@ -121,10 +121,7 @@ def _halved(values: Float32[np.ndarray, "f 3 3"]) -> Float32[np.ndarray, "g 3 3"
 
 
 def draw_joins(assembly: Answer) -> list[Join]:
-    """Of each fragment that has a place the join with the neighbour that it touches most, the least certain first.
-
-    A join is shown once, at most two dozen are, and what touches nothing has none.
-    """
+    """Of each placed fragment the join with the neighbour that it touches most, each once, the least certain first."""
     seams = Seams(assembly)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         pictures = pool.map(lambda pair: seams.opened(*pair), seams.chosen)
@@ -136,20 +133,18 @@ class Seams:
 
     def __init__(self, assembly: Answer, style: JoinStyle = JOINS) -> None:
         self.style = style
-        meshes, count = assembly.puzzle.fragments.meshes, len(assembly.puzzle)
+        meshes = assembly.puzzle.fragments.meshes
         self.objects = assembly.placements.numbers.tolist()
         placed = [piece for piece, there in enumerate(assembly.placements.placed) if there]
         things = triangles_of(meshes, style.triangles).placed(assembly.poses)
         shown = things.corners[np.isin(things.owner, placed)].reshape(-1, 3)
         self.size = float(np.ptp(shown, axis=0).max()) if len(shown) else 1.0
         fine = split(things, style.side * self.size)
-        parts = {piece: fine.owner == piece for piece in placed}
-        self.bodies = {
-            piece: Body(fine.of(own), len(meshes[piece].faces) > 0) for piece, own in parts.items() if own.any()
-        }
+        there = [piece for piece in placed if (fine.owner == piece).any()]
+        self.bodies = {n: Body(fine.of(fine.owner == n), len(meshes[n].faces) > 0) for n in there}
         self.middle = shown.mean(0) if len(shown) else np.zeros(3)
         self.order = sorted(self.bodies, key=lambda piece: (float(assembly.placements.trust[piece]), piece))
-        self.colours = fragment_colours(count)
+        self.colours = fragment_colours(len(meshes))
         self.found: dict[tuple[int, int], Bool[np.ndarray, "f"]] = {}
 
     def contact(self, first: int, second: int) -> Bool[np.ndarray, "f"]:
@@ -186,10 +181,8 @@ class Seams:
         wide = max(style.around * float(np.linalg.norm(seam - spine, axis=1).max()), style.least * self.size)
         parts, gap, close = [], style.apart * wide, []
         for number, (body, marked) in enumerate(zip(bodies, touching, strict=True)):
-            turn = (
-                Rotation.from_euler("y", -style.opened if number == 0 else style.opened, degrees=True).as_matrix()
-                @ axes
-            )
+            angle = -style.opened if number == 0 else style.opened
+            turn = Rotation.from_euler("y", angle, degrees=True).as_matrix() @ axes
             corners = (body.things.corners - spine) @ turn.T.astype(np.float32)
             edge = corners[..., 0].max() + gap if number == 0 else corners[..., 0].min() - gap
             corners[..., 0] -= edge
@@ -209,10 +202,7 @@ class Seams:
 def book(
     bodies: tuple[Body, Body], touching: tuple[np.ndarray, np.ndarray], middle: Float32[np.ndarray, "3"]
 ) -> tuple[Float64[np.ndarray, "3 3"], Float32[np.ndarray, "3"]]:
-    """Axes and origin of an open book: across the seam, along it (upwards), and towards the viewer.
-
-    The first axis points from the first body to the second; the viewer is outside the whole, whose middle is given.
-    """
+    """Axes and origin of an open book: from the first to the second body, along the seam, outwards from the middle."""
     both = list(zip(bodies, touching, strict=True))
     points = np.concatenate([body.middles[marked] for body, marked in both])
     sums = [(body.normals * body.areas[:, None])[marked].sum(0) for body, marked in both]

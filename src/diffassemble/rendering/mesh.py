@@ -10,6 +10,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import roma
 import torch
 from jaxtyping import Float, Float32
 from PIL import Image
@@ -55,10 +56,9 @@ MESH_STYLE = MeshStyle()
 
 
 def laid_out(pieces: FragmentPieces, height: float = 0.0, style: MeshStyle = MESH_STYLE) -> Poses:
-    """Poses of fragments on a table at `height`, about the origin, in rows, the large ones first.
+    """Poses of fragments on a table at `height`, about the origin, in rows along x, the first at the lowest z.
 
-    None is over another. x runs along the rows, the first row is the farthest (lowest z). A fragment
-    is turned as little as brings it onto its flat side.
+    None is over another; each is turned as little as brings it onto its flat side.
     """
     turns = lying_flat(pieces.points)
     turned = [points.astype(np.float64) @ turn.T for points, turn in zip(_corners(pieces), turns, strict=True)]
@@ -75,10 +75,9 @@ def lying_flat(points: Float[Tensor, "n p 3"]) -> Float32[np.ndarray, "n 3 3"]:
     clouds = points.detach().cpu().double().numpy()
     centred = clouds - clouds.mean(1, keepdims=True)
     thin = np.linalg.eigh(np.einsum("npi,npj->nij", centred, centred))[1][..., 0]
-    thin = np.where(thin[:, 1:2] < 0, -thin, thin)
-    return np.stack([Rotation.align_vectors([[0.0, 1.0, 0.0]], [one])[0].as_matrix() for one in thin]).astype(
-        np.float32
-    )
+    up = [[0.0, 1.0, 0.0]]
+    turns = [Rotation.align_vectors(up, [-one if one[1] < 0 else one])[0].as_matrix() for one in thin]
+    return np.stack(turns).astype(np.float32)
 
 
 def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:
@@ -93,8 +92,6 @@ def _corners(pieces: FragmentPieces) -> list[Float32[np.ndarray, "v 3"]]:
 
 def _drawn_in(poses: Poses, style: MeshStyle) -> Poses:
     """Poses that can be shown: rotations proper, and nothing too far away."""
-    import roma
-
     poses = _on_cpu(poses)
     distance = poses.translation.norm(dim=-1, keepdim=True).clamp(min=1e-6)
     room = style.far - style.near
@@ -114,11 +111,6 @@ class _Stills:
         self.things = triangles_of(assembly.puzzle.fragments.meshes, MESH_STYLE.triangles)
         self.extremes = self.things.extremes(len(assembly.puzzle))
         self.placed = np.array(assembly.placements.placed)
-
-    @cached_property
-    def assembled(self) -> Exposure:
-        """The assembled object before it is coloured."""
-        return seen(self.things, self.poses, _reached(self.extremes, self.poses), MESH_STYLE.picture)
 
     @cached_property
     def sides(self) -> dict[str, Exposure]:
@@ -154,11 +146,10 @@ def seen(
 
 
 def draw_assembly(assembly: Answer) -> Image.Image:
-    """The assembled object, upright, from the front and above, as its scans are coloured.
-
-    Here and below each fragment without colours has a colour of its own.
-    """
-    return _stills(assembly).assembled.coloured(fragment_colours(len(assembly.puzzle)), own=True)
+    """The assembled object from the front and above, as its scans are coloured, or else by `fragment_colours`."""
+    stills = _stills(assembly)
+    shown = seen(stills.things, stills.poses, _reached(stills.extremes, stills.poses), MESH_STYLE.picture)
+    return shown.coloured(fragment_colours(len(assembly.puzzle)), own=True)
 
 
 def draw_pieces(puzzle: Puzzle) -> Image.Image:
@@ -202,10 +193,9 @@ def _three(assembly: Answer, colours: Float32[np.ndarray, "n 3"], own: bool) -> 
 
 
 def animate(assembly: Answer, frames: int = 48, style: MeshStyle = MESH_STYLE) -> list[Image.Image]:
-    """Fragments rising from a table and flying to their places, while the camera turns and follows.
+    """Fragments on their way from a table through moments of the history, the lowest first; the camera follows.
 
-    They pass through a few moments of the history, and what comes to be lowest sets out first; the last frame shows
-    what `draw_assembly` does.
+    The last frame shows what `draw_assembly` does.
     """
     puzzle, end = assembly.puzzle, _on_cpu(assembly.poses)
     things, colours = triangles_of(puzzle.fragments.meshes, style.moving_triangles), fragment_colours(len(puzzle))

@@ -186,8 +186,7 @@ def draw_found(
 ) -> Image.Image:
     """Photographs with what was found in them and its labels, one beside the other.
 
-    Of photographs that show one piece, only the piece and a little around it: many of them are drawn larger so. All
-    others are whole, since a piece that was overlooked lies where there seems to be background.
+    Of a photograph of one piece only that is shown; others are whole, so that overlooked pieces can be seen.
     """
     boxes = [_box_around(levels, curves, labels) for levels, curves, labels in photos]
     width, height = (max(box[axis + 2] - box[axis] for box in boxes) for axis in (0, 1))

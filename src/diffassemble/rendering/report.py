@@ -37,7 +37,10 @@ Rows = Sequence[tuple[str, str]]
 
 
 class Pictures:
-    """The pictures of one assembly as the contents of files, each drawn when it is first asked for, and only then."""
+    """The pictures of one assembly, each drawn when it is first asked for: PNG files, `steps` an animated GIF.
+
+    Of `views`, `plan`, `joins` and `next_joins` there are none for some kinds; see `Drawing`.
+    """
 
     def __init__(self, assembly: Answer) -> None:
         self.assembly = assembly
@@ -52,21 +55,13 @@ class Pictures:
 
     _standing = cached_property(lambda self: self._drawing.standing(self.assembly))
     assembled = cached_property(lambda self: png_bytes(self._drawing.assembly(self.shown)))
-    """what was assembled, and nothing else (PNG)"""
     before_after = cached_property(lambda self: png_bytes(self._drawing.before_after(self.shown)))
-    """the pieces as they were given beside the assembled whole (PNG)"""
     confidence = cached_property(lambda self: png_bytes(self._drawing.confidence(self.shown)))
-    """the confidence of each piece (PNG)"""
     views = cached_property(lambda self: _png(self._drawing.views(self.shown)))
-    """what was assembled from several sides (PNG), if it has any"""
     plan = cached_property(lambda self: _png(self._drawing.plan(self.shown)))
-    """numbers and turns at their places (PNG), for real pieces that people lay"""
     joins = cached_property(lambda self: _join_pictures(self._drawing.joins(self.assembly)))
-    """pieces and neighbours that touch (PNG)"""
     next_joins = cached_property(lambda self: _join_pictures(self._drawing.next_joins(self.shown)))
-    """joins to make next (PNG)"""
     steps = cached_property(lambda self: encode_gif(self._drawing.animation(self.shown, STYLE.frames)))
-    """pieces on their way to their places (GIF)"""
 
     def drawn(self) -> Iterator[str]:
         """Draw all of them, each once, in parallel threads; yields their names as they are done."""
@@ -164,10 +159,9 @@ def _figure(picture: bytes, alt: str, caption: str) -> str:
 
 
 def account(assembly: Answer) -> list[tuple[str, str]]:
-    """Which pieces are sure, likely, guessed, or unplaced and why, and their objects: headings, and names of pieces.
+    """Headings and names: grids, which way is up, several objects, and the status of each piece, with reasons.
 
-    Of pieces of pictures, which all have a place, only which way is up. Objects are numbered from 1 and listed where
-    there are several.
+    Solvers that place all pieces leave only which way is up.
     """
     found, note = assembly.placements, upright_note(assembly)
     probability = f"probability {100 * (found.upright or 0):.0f} %" + (f"; {note}" if note else "")

@@ -49,7 +49,7 @@ def as_discs(
 ) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"], Int64[np.ndarray, "q"]]:
     """Vertices and triangles of discs at (about `limit` of) the points, just large enough to touch each other.
 
-    The last tells at which points; all discs have equally many triangles, one after another.
+    The last are the numbers of these points; all discs have equally many triangles, one after another.
     """
     numbers = np.arange(0, len(points), max(1, math.ceil(len(points) / max(limit, 1))))
     chosen = points[numbers].astype(np.float64)
@@ -57,33 +57,26 @@ def as_discs(
         return points, np.zeros((0, 3), np.int64), numbers
     if len(chosen) < style.surface:
         size = style.bead * max(float(np.ptp(chosen, axis=0).max()), 0.1)
-        return *_copies(chosen, np.broadcast_to(_BEAD * size, (len(chosen), 6, 3)), _BEAD_FACES), numbers
-    distance, neighbours = cKDTree(chosen).query(chosen, style.neighbours + 1)
-    gathered = chosen[neighbours] - chosen[neighbours].mean(1, keepdims=True)
-    # Rows of `axes` are directions; points spread most along the last, least along the first.
-    axes = np.linalg.eigh(np.einsum("pki,pkj->pij", gathered, gathered))[1].transpose(0, 2, 1)
-    radius = style.disc * float(np.median(distance[:, style.neighbours // 3]))
-    angle = 2 * np.pi * np.arange(style.sides) / style.sides
-    rim = np.cos(angle)[:, None] * axes[:, None, 1] + np.sin(angle)[:, None] * axes[:, None, 2]
-    fan = np.stack([np.zeros(style.sides - 2, int), np.arange(1, style.sides - 1), np.arange(2, style.sides)], -1)
-    return *_copies(chosen, radius * rim, fan), numbers
-
-
-def _copies(
-    places: np.ndarray, shapes: np.ndarray, faces: np.ndarray
-) -> tuple[Float32[np.ndarray, "v 3"], Int64[np.ndarray, "f 3"]]:
-    """One shape at each place, all with the same triangles."""
-    vertices = (places[:, None] + shapes).reshape(-1, 3).astype(np.float32)
-    shift = shapes.shape[1] * np.arange(len(places))
-    return vertices, (faces + shift[:, None, None]).reshape(-1, 3)
+        shapes, faces = np.broadcast_to(_BEAD * size, (len(chosen), 6, 3)), _BEAD_FACES
+    else:
+        distance, neighbours = cKDTree(chosen).query(chosen, style.neighbours + 1)
+        gathered = chosen[neighbours] - chosen[neighbours].mean(1, keepdims=True)
+        # Rows of `axes` are directions; points spread most along the last, least along the first.
+        axes = np.linalg.eigh(np.einsum("pki,pkj->pij", gathered, gathered))[1].transpose(0, 2, 1)
+        angle = 2 * np.pi * np.arange(style.sides) / style.sides
+        rim = np.cos(angle)[:, None] * axes[:, None, 1] + np.sin(angle)[:, None] * axes[:, None, 2]
+        shapes = style.disc * float(np.median(distance[:, style.neighbours // 3])) * rim
+        faces = np.stack([np.zeros(style.sides - 2, int), *(np.arange(n, style.sides - 2 + n) for n in (1, 2))], -1)
+    shift = shapes.shape[1] * np.arange(len(chosen))[:, None, None]
+    return (chosen[:, None] + shapes).reshape(-1, 3).astype(np.float32), (faces + shift).reshape(-1, 3), numbers
 
 
 @dataclass(frozen=True)
 class Triangles:
     """Corners and unit normals there, each in the frame of its owner, the piece with that number.
 
-    `paint` is what each corner has of its own: a colour (sRGB shares), or, if its owner is one of `pictures`, where it
-    is mapped to, (u, v, 0) with v upwards; below 0 it has none. Without such an array no corner has any.
+    `paint` is each corner's own colour (sRGB shares), or, if its owner is one of `pictures`, its place on that,
+    (u, v, 0) with v upwards; below 0 it has none.
     """
 
     corners: Float32[np.ndarray, "f 3 3"]
@@ -119,10 +112,7 @@ class Triangles:
 
 
 def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIANGLES) -> Triangles:
-    """Meshes ready to draw: about `limit` triangles at most, so fine details of very large meshes are left out.
-
-    Points without triangles become small discs.
-    """
+    """Meshes ready to draw, simplified to about `limit` triangles; points without triangles become small discs."""
     arrays = [_arrays(mesh, max(64, limit // len(meshes))) for mesh in meshes]
     cell = coarse_cell([shape[:2] for shape in arrays], limit)
     parts = []
@@ -132,9 +122,7 @@ def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIA
         parts.append((merged[triangles], corner_normals(merged, triangles, style), paint[kept]))
     owner = np.repeat(np.arange(len(meshes)), [len(corners) for corners, *_ in parts])
     corners, normals, paints = (np.concatenate(kind) for kind in zip(*parts, strict=True))
-    pictures = {
-        number: np.asarray(mesh.texture.picture) for number, mesh in enumerate(meshes) if mesh.texture is not None
-    }
+    pictures = {n: np.asarray(mesh.texture.picture) for n, mesh in enumerate(meshes) if mesh.texture is not None}
     own = pictures or any(mesh.colours is not None for mesh in meshes)
     return Triangles(corners, normals, owner, paints if own else None, pictures)
 
@@ -142,10 +130,7 @@ def triangles_of(meshes: Sequence[Mesh], limit: int, style: TriangleStyle = TRIA
 def cluster(
     vertices: Float32[np.ndarray, "v c"], faces: Int64[np.ndarray, "f 3"], cell: float
 ) -> tuple[Float32[np.ndarray, "w c"], Int64[np.ndarray, "g 3"], Bool[np.ndarray, "f"]]:
-    """Vertices within a cubic cell of this side become one, at their mean; triangles that shrink to nothing go.
-
-    Columns of vertices after the third, such as colours, become means, too. The last tells which triangles stayed.
-    """
+    """Vertices within a cubic cell of this side become one, at the mean of all columns; also which triangles stay."""
     if not cell > 0 or not len(faces):
         return vertices, faces, np.ones(len(faces), bool)
     place = ((vertices[:, :3].astype(np.float64) - vertices[:, :3].min(0)) / cell).astype(np.int64)
@@ -164,12 +149,16 @@ def corner_normals(
 ) -> Float32[np.ndarray, "f 3 3"]:
     """Unit normals at the corners of triangles: smooth over round surfaces, sharp at creases."""
     weighted = cross(vertices[faces]).astype(np.float32)
-    unit = weighted / np.maximum(np.linalg.norm(weighted, axis=-1, keepdims=True), np.float32(1e-30))
+    unit = _unit(weighted)
     around = np.argsort(faces.ravel(), kind="stable") // 3
     start = np.concatenate([[0], np.bincount(faces.ravel(), minlength=len(vertices)).cumsum()])
     summed = np.zeros((len(faces), 3, 3), np.float32)
     _gather(faces, weighted, unit, around, start, math.cos(math.radians(style.crease)), summed)
-    return summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), np.float32(1e-30))
+    return _unit(summed)
+
+
+def _unit(vectors: Float32[np.ndarray, "*s 3"]) -> Float32[np.ndarray, "*s 3"]:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-30))
 
 
 def _arrays(
@@ -182,24 +171,16 @@ def _arrays(
     levels = None if mesh.colours is None else mesh.colours.cpu().numpy().astype(np.float32) / 255
     if not len(faces):
         corners, faces, points = as_discs(vertices[sound], discs // 4)
-        colours = None if levels is None else levels[sound][points]
-        return corners, faces, _painted(colours, np.arange(len(faces)) * len(points) // max(1, len(faces)))
-    kept = sound[faces].all(-1)
+        if levels is None:
+            return corners, faces, np.full(corners[faces].shape, -1, np.float32)
+        each = np.repeat(points, len(faces) // max(1, len(points)))
+        return corners, faces, np.repeat(levels[sound][each][:, None], 3, 1)
+    faces = faces[(kept := sound[faces].all(-1))]
     if mesh.texture is not None:
-        places = mesh.texture.places.numpy()[kept]
-        paint = np.concatenate([places, np.zeros_like(places[..., :1])], -1).astype(np.float32)
+        paint = np.pad(mesh.texture.places.numpy()[kept], ((0, 0), (0, 0), (0, 1))).astype(np.float32)
     else:
-        paint = _painted(levels, faces[kept])
-    return np.where(sound[:, None], vertices, np.float32(0)), faces[kept], paint
-
-
-def _painted(
-    levels: Float32[np.ndarray, "v 3"] | None, which: Int64[np.ndarray, "f"] | Int64[np.ndarray, "f 3"]
-) -> Float32[np.ndarray, "f 3 3"]:
-    """The colours of the corners of triangles, whose three have one number each or all one; or none."""
-    if levels is None:
-        return np.full((len(which), 3, 3), -1, np.float32)
-    return levels[which if which.ndim == 2 else np.repeat(which[:, None], 3, 1)]
+        paint = np.full((*faces.shape, 3), -1, np.float32) if levels is None else levels[faces]
+    return np.where(sound[:, None], vertices, np.float32(0)), faces, paint
 
 
 def coarse_cell(arrays: Sequence[tuple[np.ndarray, np.ndarray]], limit: int) -> float:
@@ -258,10 +239,7 @@ STUDIO = Studio()
 
 @dataclass(frozen=True)
 class Camera:
-    """Turns space by `rotation` about `target`, looks at it from `distance`, and spreads it over a picture.
-
-    A point at (x, y, z) before the eye falls on the pixel `middle` + `focal` · (x, y) / z.
-    """
+    """Turns space about `target`, `distance` before the eye; (x, y, z) falls on `middle` + `focal` · (x, y) / z."""
 
     rotation: Float64[np.ndarray, "3 3"]
     target: Float64[np.ndarray, "3"]
@@ -294,10 +272,10 @@ def orbit(azimuth: float, elevation: float) -> Float64[np.ndarray, "3 3"]:
     return np.stack([right, -np.cross(back, right), -back])
 
 
-def bounds(points: Float32[np.ndarray, "*s d"]) -> tuple[Float64[np.ndarray, "d"], Float64[np.ndarray, "d"]]:
+def bounds(points: Float32[np.ndarray, "*s d"]) -> Float64[np.ndarray, "2 d"]:
     """The lowest and the highest coordinates; axis by axis, which is many times faster than all at once."""
     axes = [points[..., axis] for axis in range(points.shape[-1])]
-    return np.array([float(axis.min()) for axis in axes]), np.array([float(axis.max()) for axis in axes])
+    return np.array([[float(axis.min()) for axis in axes], [float(axis.max()) for axis in axes]])
 
 
 def frame(
@@ -321,10 +299,7 @@ _TOUCH = 1e-9
 
 @dataclass(frozen=True)
 class Layers:
-    """What each pixel shows: whose surface (`NOTHING` for none), how near (1/distance, 0 for none), facing where.
-
-    And, if there are surfaces with paint of their own, which; below 0 where there is none.
-    """
+    """What pixels show: owner (`NOTHING`: none), nearness (1/distance, 0: none), normal, own paint (below 0: none)."""
 
     owner: Int32[np.ndarray, "h w"]
     nearness: Float32[np.ndarray, "h w"]
@@ -341,9 +316,8 @@ def rasterise(
 ) -> Layers:
     """The pixels of a picture of `size` (width, height) whose centres triangles cover.
 
-    Corners are (x, y, nearness) with x to the right and y down, in pixels from the upper left corner of the picture;
-    they run counter-clockwise as seen from outside. Both sides of a triangle are seen, and the normals of inner sides
-    are turned round. Triangles without area, or with corners that aren't numbers, cover nothing.
+    Corners are (x, y, nearness), pixels to the right and down, counter-clockwise seen from outside; normals of inner
+    sides are turned round. Triangles without area, or with corners that aren't numbers, cover nothing.
     """
     width, height = size
     layers = Layers(
@@ -353,7 +327,7 @@ def rasterise(
         np.full((0, 0, 3) if paint is None else (height, width, 3), -1, np.float32),
     )
     given = np.zeros((0, 3, 3), np.float32) if paint is None else paint
-    _fill(corners, normals, owner, given, layers.owner, layers.nearness, layers.normal, layers.paint)
+    _fill(corners, normals, owner, given, *vars(layers).values())
     return layers
 
 
@@ -448,9 +422,8 @@ def find_shadow(
 ):
     """How much of the key light each pixel misses: 0 nothing, 1 all, with soft borders.
 
-    Rows of `light` are the axes of the shadow map, the last one towards the light; a point p falls on its pixel
-    scale · light[:2] p + shift[:2], at nearness light[2] p + shift[2]. What is nearer by less than `bias`
-    casts no shade.
+    Point p falls on the shadow map's pixel scale · light[:2] p + shift[:2], at nearness light[2] p + shift[2]; what is
+    nearer by less than `bias` casts no shade.
     """
     side = shadow_map.shape[0]
     for row in range(nearness.shape[0]):
@@ -484,10 +457,9 @@ def find_shadow(
 def shine(
     owner, nearness, normal, paint, occlusion, shade, colours, table, up, focal, middle_x, middle_y, line, studio, light
 ):
-    """Amounts of light (linear) of each pixel, into `light`; `line` is how wide contours are, in pixels.
+    """Amounts of light (linear) of each pixel, into `light`; `line` is the width of contours in pixels.
 
-    Surfaces have their own `paint`, or else the colours of their owners. `studio` are the strengths from `key` to
-    `corner` of a `Studio`, in that order.
+    Surfaces have their own `paint`, or else the colours of their owners; `studio` is `Studio.strengths`.
     """
     from_key, from_fill, above, below, gloss, small, contour, shadow, near, corner = studio
     height, width = owner.shape
@@ -540,11 +512,10 @@ class Exposure:
 
     def coloured(self, colours: Float32[np.ndarray, "n 3"], own: bool = False) -> Image.Image:
         """The picture of things in their owners' colours (sRGB), or in their `own` where they have any."""
-        layers, camera, samples = self.layers, self.camera, self.samples
-        light, up = np.zeros_like(layers.normal), camera.rotation[:, 1].copy()
+        camera, samples, (owner, nearness, normal, paint) = self.camera, self.samples, vars(self.layers).values()
+        light, up = np.zeros_like(normal), camera.rotation[:, 1].copy()
         paints, table = to_linear(colours.astype(float)), to_linear(np.array(TABLE) / 255)
-        paint = layers.paint if own else layers.paint[:0, :0]
-        seen = (layers.owner, layers.nearness, layers.normal, paint, self.occlusion, self.shade)
+        seen = (owner, nearness, normal, paint if own else paint[:0, :0], self.occlusion, self.shade)
         shine(*seen, paints, table, up, camera.focal, *camera.middle, samples, self.studio.strengths, light)
         levels = (to_srgb(np.linspace(0, 1, 4096)) * 255).round().astype(np.uint8)
         picture = Image.fromarray(levels[(light.clip(0, 1) * 4095).round().astype(np.int32)])
@@ -560,10 +531,7 @@ def expose(
     samples: int = 2,
     studio: Studio = STUDIO,
 ) -> Exposure:
-    """A picture of `size` pixels of triangles that stand in space, on a table.
-
-    `ground` is the table's height. With `samples` = 2 every pixel is the mean of 2 × 2; contours are a pixel wide.
-    """
+    """A picture of `size` pixels of triangles on a table at height `ground`; pixels are means of `samples`² points."""
     fine = camera.enlarged(samples)
     wide = (size[0] * samples, size[1] * samples)
     seen = fine.view(things.corners)
@@ -578,12 +546,9 @@ def expose(
     free = (layers.nearness <= 0) & (table > 0)
     layers.nearness[free], layers.normal[free] = table[free], up
     # Darkness changes slowly, so it's found for whole pixels only.
-    every = (layers.owner, layers.nearness, layers.normal, layers.paint)
-    whole = Layers(*(layer[::samples, ::samples].copy() for layer in every))
-    coarse = (camera.focal, *camera.middle)
-    occlusion, shade = (
-        layer.repeat(samples, 0).repeat(samples, 1) for layer in _darkness(whole, seen, normals, things, coarse, studio)
-    )
+    whole = Layers(*(layer[::samples, ::samples].copy() for layer in vars(layers).values()))
+    dark = _darkness(whole, seen, normals, things, (camera.focal, *camera.middle), studio)
+    occlusion, shade = (layer.repeat(samples, 0).repeat(samples, 1) for layer in dark)
     return Exposure(layers, occlusion, shade, fine, samples, studio)
 
 
@@ -606,11 +571,11 @@ def _darkness(
     things: Triangles,
     place: tuple[float, float, float],
     studio: Studio,
-) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
+) -> Float32[np.ndarray, "2 h w"]:
     """How much of the sky, and how much of the key light, is hidden from each pixel."""
-    occlusion, shade = np.zeros_like(layers.nearness), np.zeros_like(layers.nearness)
+    occlusion, shade = np.zeros((2, *layers.nearness.shape), np.float32)
     if not len(seen):
-        return occlusion, shade
+        return np.stack([occlusion, shade])
     find_occlusion(layers.nearness, layers.normal, *place, studio.reach, occlusion)
     # Axes of a picture taken by the key light; the last one points towards it.
     across, side = np.cross(KEY_LIGHT, [0.0, 1.0, 0.0]), studio.side
@@ -627,22 +592,12 @@ def _darkness(
     blur = max(1.5, studio.blur * scale)
     bias = 2.5 * blur / scale
     find_shadow(layers.owner, layers.nearness, layers.normal, *place, axes, scale, shift, cast, blur, bias, shade)
-    shown = layers.owner != NOTHING
-    fading = _fading(shown, studio)
-    return _smooth(occlusion, shown) * fading, _smooth(shade, shown) * fading
-
-
-def _smooth(darkness: Float32[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
-    """Means over tiles, for things and the table each by themselves."""
-    result = np.zeros_like(darkness)
+    # Means over tiles, of things and of the table apart; on the table they fade out towards the picture's borders.
+    shown, dark = layers.owner != NOTHING, np.stack([occlusion, shade])
+    smooth = np.zeros_like(dark)
     for part in (shown, ~shown):
-        share = uniform_filter(part.astype(np.float32), TILE)
-        result[part] = (uniform_filter(darkness * part, TILE) / np.maximum(share, np.float32(1e-3)))[part]
-    return result
-
-
-def _fading(shown: Bool[np.ndarray, "h w"], studio: Studio) -> Float32[np.ndarray, "h w"]:
-    """1 on things; on the table it falls to 0 at the picture's borders, so that no shadow is cut off."""
+        share = np.maximum(uniform_filter(part.astype(np.float32), TILE), np.float32(1e-3))
+        smooth[:, part] = (uniform_filter(dark * part, TILE, axes=(1, 2)) / share)[:, part]
     rows, columns = (np.minimum(np.arange(side) + 0.5, side - np.arange(side) - 0.5) / side for side in shown.shape)
     within = np.minimum(rows[:, None], columns) / studio.fade
-    return np.where(shown, 1, np.clip(within, 0, 1)).astype(np.float32)
+    return smooth * np.where(shown, 1, np.clip(within, 0, 1)).astype(np.float32)

@@ -7,12 +7,14 @@ const SVG = "http://www.w3.org/2000/svg";
 const NEAR = 0.35; // of a piece's width: closer than this, likely matches draw a piece to them
 const STRAIGHT = 20; // degrees that may lack for that
 
-function make(tag, parent, attributes = {}) {
-  const element = document.createElementNS(SVG, tag);
+function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  parent?.appendChild(element);
   return element;
 }
+
+const make = (tag, parent, attributes = {}) => parent.appendChild(set(document.createElementNS(SVG, tag), attributes));
+const show = (element, on) => set(element, { visibility: on ? "visible" : "hidden" });
+const mean = (points) => [0, 1].map((axis) => points.reduce((sum, point) => sum + point[axis], 0) / points.length);
 
 const moved = ([x, y, degrees]) => `translate(${x} ${y}) rotate(${degrees})`;
 
@@ -108,7 +110,7 @@ export default {
     },
 
     showLayer(layer, places) {
-      layer.setAttribute("visibility", places ? "visible" : "hidden");
+      show(layer, places);
       places?.forEach((place, number) => {
         layer.children[number].style.display = place ? "" : "none";
         if (place) layer.children[number].setAttribute("transform", moved(place));
@@ -137,9 +139,9 @@ export default {
     drawRing() {
       const free = this.selected.filter((number) => !this.locked[number] && this.places[number]);
       const shown = free.length > 0 && !this.state.busy && !(this.grid && free.length > 1) && this.gesture?.mode !== "box";
-      this.ring.setAttribute("visibility", shown ? "visible" : "hidden");
+      show(this.ring, shown);
       if (!shown) return;
-      const [x, y] = this.middle(free);
+      const [x, y] = mean(free.map((number) => this.places[number]));
       const reach = Math.max(
         ...free.map((number) => {
           const { width, height } = this.described[number];
@@ -149,10 +151,8 @@ export default {
       const radius = Math.max(reach * 1.04, 34 / this.view.scale);
       const by = this.gesture?.mode === "turn" ? this.gesture.by : 0;
       const angle = ((by - 90) * Math.PI) / 180;
-      for (const [name, value] of Object.entries({ cx: x, cy: y, r: radius })) this.circle.setAttribute(name, value);
-      this.knob.setAttribute("cx", x + radius * Math.cos(angle));
-      this.knob.setAttribute("cy", y + radius * Math.sin(angle));
-      this.knob.setAttribute("r", 13 / this.view.scale);
+      set(this.circle, { cx: x, cy: y, r: radius });
+      set(this.knob, { cx: x + radius * Math.cos(angle), cy: y + radius * Math.sin(angle), r: 13 / this.view.scale });
     },
 
     drawWipe() {
@@ -161,23 +161,10 @@ export default {
       const [x0, y0] = this.toWorld([0, 0]);
       const [x1, y1] = this.toWorld([width, height]);
       const at = x0 + share * (x1 - x0);
-      const sides = [
-        [this.left, x0, at],
-        [this.right, at, x1],
-      ];
-      for (const [rect, from, to] of sides) {
-        rect.setAttribute("x", from);
-        rect.setAttribute("y", y0);
-        rect.setAttribute("width", Math.max(0, to - from));
-        rect.setAttribute("height", Math.max(0, y1 - y0));
-      }
-      this.edge.setAttribute("visibility", this.state.before ? "visible" : "hidden");
-      for (const [name, value] of Object.entries({ x1: at, x2: at, y1: y0, y2: y1 })) this.edge.setAttribute(name, value);
-    },
-
-    middle(numbers) {
-      const sum = numbers.reduce(([x, y], n) => [x + this.places[n][0], y + this.places[n][1]], [0, 0]);
-      return [sum[0] / numbers.length, sum[1] / numbers.length];
+      const sides = { y: y0, height: Math.max(0, y1 - y0) };
+      set(this.left, { ...sides, x: x0, width: Math.max(0, at - x0) });
+      set(this.right, { ...sides, x: at, width: Math.max(0, x1 - at) });
+      show(set(this.edge, { x1: at, x2: at, y1: y0, y2: y1 }), this.state.before);
     },
 
     // The camera: pan, zoom, fit.
@@ -192,10 +179,7 @@ export default {
       const corners = this.places.flatMap(([x, y], number) => {
         const { width, height } = this.described[number];
         const reach = this.grid ? Math.max(width, height) / 2 : Math.hypot(width, height) / 2.3;
-        return [
-          [x - reach, y - reach],
-          [x + reach, y + reach],
-        ];
+        return [[x - reach, y - reach], [x + reach, y + reach]];
       });
       if (this.grid) {
         const { rows, cols, width, height } = this.grid;
@@ -210,23 +194,24 @@ export default {
       if (!width || !this.places.length) return;
       const [x0, y0, x1, y1] = this.bounds();
       const scale = 0.94 * Math.min(width / (x1 - x0), height / (y1 - y0));
-      this.fitted = true;
-      this.look({ scale, x: width / 2 - (scale * (x0 + x1)) / 2, y: height / 2 - (scale * (y0 + y1)) / 2 });
+      this.look({ scale, x: (width - scale * (x0 + x1)) / 2, y: (height - scale * (y0 + y1)) / 2 }, true);
     },
 
-    look(view) {
-      this.view = view;
+    look(view, fitted = false) {
+      Object.assign(this, { view, fitted });
       this.world.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.scale})`);
       this.draw();
     },
 
     zoom(factor, at) {
       const { width, height } = this.$el.getBoundingClientRect();
-      const [x, y] = at ?? [width / 2, height / 2];
       const scale = Math.min(50, Math.max(0.01, this.view.scale * factor));
-      const by = scale / this.view.scale;
-      this.fitted = false;
-      this.look({ scale, x: x - by * (x - this.view.x), y: y - by * (y - this.view.y) });
+      this.enlarge(this.view, scale / this.view.scale, at ?? [width / 2, height / 2]);
+    },
+
+    // Shows a view larger; what was at one place of the window is at another.
+    enlarge(view, by, from, to = from) {
+      this.look({ scale: view.scale * by, x: to[0] - by * (from[0] - view.x), y: to[1] - by * (from[1] - view.y) });
     },
 
     toWorld([x, y]) {
@@ -262,8 +247,7 @@ export default {
       const piece = event.target.closest?.(".piece");
       if (event.target === this.knob) this.gesture = { mode: "turn", start, by: 0, from: this.held() };
       else if (piece && !event.shiftKey && !this.state.busy) this.grab(Number(piece.dataset.piece), start);
-      else if (piece && this.state.busy) this.gesture = { mode: "pan", start, view: { ...this.view } };
-      else if (event.shiftKey || this.boxing)
+      else if ((event.shiftKey || this.boxing) && !(piece && this.state.busy))
         this.gesture = { mode: "box", start, piece: piece && Number(piece.dataset.piece), add: event.shiftKey };
       else this.gesture = { mode: "pan", start, view: { ...this.view } };
     },
@@ -300,7 +284,6 @@ export default {
     },
 
     move_pan(gesture, now, dx, dy) {
-      this.fitted = false;
       this.look({ ...gesture.view, x: gesture.view.x + dx, y: gesture.view.y + dy });
     },
 
@@ -315,7 +298,7 @@ export default {
     move_turn(gesture, now) {
       gesture.live = true;
       const from = gesture.from;
-      const centre = this.centre(from);
+      const centre = mean(Object.values(from));
       const angle = ([x, y]) => (Math.atan2(y - centre[1], x - centre[0]) * 180) / Math.PI;
       gesture.by = angle(this.toWorld(now)) - angle(this.toWorld(gesture.start));
       for (const number in from) this.places[number] = turned(from[number], centre, gesture.by);
@@ -326,8 +309,7 @@ export default {
       const [a, b] = [this.toWorld(gesture.start), this.toWorld(now)];
       const [x, y] = [Math.min(a[0], b[0]), Math.min(a[1], b[1])];
       const [width, height] = [Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])];
-      for (const [name, value] of Object.entries({ x, y, width, height, visibility: "visible" }))
-        this.box.setAttribute(name, value);
+      set(this.box, { x, y, width, height, visibility: "visible" });
       const inside = this.places.flatMap((place, number) =>
         place[0] > x && place[0] < x + width && place[1] > y && place[1] < y + height ? [number] : [],
       );
@@ -336,13 +318,12 @@ export default {
 
     twoFingers(gesture) {
       const [one, two] = [...this.pointers.values()];
-      const between = (a, b) => [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
       const angle = (a, b) => (Math.atan2(b[1] - a[1], b[0] - a[0]) * 180) / Math.PI;
-      const [before, now] = [between(gesture.one, gesture.two), between(one, two)];
+      const [before, now] = [mean([gesture.one, gesture.two]), mean([one, two])];
       if (gesture.mode === "twist") {
         const by = angle(one, two) - angle(gesture.one, gesture.two);
         const [dx, dy] = [(now[0] - before[0]) / this.view.scale, (now[1] - before[1]) / this.view.scale];
-        const centre = this.centre(gesture.from);
+        const centre = mean(Object.values(gesture.from));
         for (const number in gesture.from) {
           const [x, y, degrees] = turned(gesture.from[number], centre, by);
           this.places[number] = [x + dx, y + dy, degrees];
@@ -350,14 +331,7 @@ export default {
         return this.draw();
       }
       const apart = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
-      const by = apart(one, two) / Math.max(1, apart(gesture.one, gesture.two));
-      const view = gesture.view;
-      this.fitted = false;
-      this.look({
-        scale: view.scale * by,
-        x: now[0] - by * (before[0] - view.x),
-        y: now[1] - by * (before[1] - view.y),
-      });
+      this.enlarge(gesture.view, apart(one, two) / Math.max(1, apart(gesture.one, gesture.two)), before, now);
     },
 
     pointerup(event) {
@@ -365,7 +339,7 @@ export default {
       const gesture = this.gesture;
       if (this.pointers.size || !gesture) return;
       this.gesture = null;
-      for (const shown of [this.box, this.target, this.partner]) shown.setAttribute("visibility", "hidden");
+      for (const shown of [this.box, this.target, this.partner]) show(shown, false);
       if (!gesture.moved) this.tapped(gesture);
       else if (gesture.mode === "box") this.select(gesture.inside ?? []);
       else if (gesture.live) this.drop(gesture);
@@ -394,12 +368,6 @@ export default {
       this.$emit("move", { pieces: numbers, places: numbers.map((number) => this.places[number]) });
     },
 
-    centre(from) {
-      const places = Object.values(from);
-      const sum = places.reduce(([x, y], place) => [x + place[0], y + place[1]], [0, 0]);
-      return [sum[0] / places.length, sum[1] / places.length];
-    },
-
     showSelected() {
       this.draw();
     },
@@ -413,15 +381,12 @@ export default {
         const clamp = (value, most) => Math.min(most - 1, Math.max(0, Math.round(value)));
         const col = clamp(x / width + (cols - 1) / 2, cols);
         const row = clamp(y / height + (rows - 1) / 2, rows);
-        const cell = { x: (col - cols / 2) * width, y: (row - rows / 2) * height, width, height };
-        for (const [name, value] of Object.entries({ ...cell, visibility: "visible" })) this.target.setAttribute(name, value);
-        return;
+        set(this.target, { x: (col - cols / 2) * width, y: (row - rows / 2) * height, width, height });
+        return show(this.target, true);
       }
       const near = Object.keys(this.gesture.from).length === 1 ? this.likely(number) : null;
-      this.partner.setAttribute("visibility", near ? "visible" : "hidden");
-      if (!near) return;
-      this.partner.setAttribute("d", this.described[near.other].path);
-      this.partner.setAttribute("transform", moved(this.places[near.other]));
+      show(this.partner, near);
+      if (near) set(this.partner, { d: this.described[near.other].path, transform: moved(this.places[near.other]) });
     },
 
     // The likeliest match of a piece with another one that has it about where it is: [piece, other, x, y, degrees, sure].

@@ -1,9 +1,7 @@
-"""Who may use the server: only its own user, from a page that it served itself.
+"""Who may use the server: only its own user, from a page that it served itself, over HTTP and websockets alike.
 
-Three things are checked before anything is answered, over HTTP and websockets alike. *Host* must be a name of this
-server, so that no other site can lend it its own name. *Origin*, which browsers add to what a page does, must be the
-server itself, so that no page of another site can use it. The *token*, which is printed with the address, must be
-there, in the address once, then in a cookie that no script and no other site sees.
+*Host* must be a name of this server, which no other site can lend it. *Origin*, where browsers send it, must be the
+server itself. The printed *token* must be there: in the address once, then in a cookie that no other site sees.
 """
 
 from __future__ import annotations

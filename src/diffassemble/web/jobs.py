@@ -34,10 +34,10 @@ class Task:
         self._function, self._arguments = function, arguments
         self._stopped, self._lock = False, threading.Lock()
 
-    def messages(self) -> Iterator[tuple[str, Any]]:
-        """Names and values as they come; raises `Cancelled` once the task is stopped."""
+    def messages(self, *more: Any) -> Iterator[tuple[str, Any]]:
+        """Names and values as they come, with `more` arguments; raises `Cancelled` once the task is stopped."""
         # Pickled here, so that nothing but bytes goes between the processes.
-        order = pickle.dumps((self._function, self._arguments))
+        order = pickle.dumps((self._function, (*self._arguments, *more)))
         receiver, sender = _CONTEXT.Pipe(duplex=False)
         with receiver:
             with self._lock, sender:
@@ -75,29 +75,19 @@ class Job:
     """A solver, made for a kind of pieces, that works in another process; the first step brings its name."""
 
     def __init__(self, make: Callable[[str], Solver]) -> None:
-        self.name = ""
-        self.task: Task | None = None
-        self._make, self._stopped = make, False
+        self.name, self.task = "", Task(_solve, make)
+        self.stop = self.task.stop
 
     def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
         """The solver's steps as they come; raises `Cancelled` once the job is stopped."""
-        self.task = task = Task(_solve, puzzle, self._make, generator.get_state())
-        if self._stopped:
-            raise Cancelled
-        for name, value in task.messages():
+        for name, value in self.task.messages(puzzle, generator.get_state()):
             if name == "name":
                 self.name = value
             else:
                 yield value
 
-    def stop(self) -> None:
-        """End the work at once."""
-        self._stopped = True
-        if self.task is not None:
-            self.task.stop()
 
-
-def _solve(send: Send, puzzle: Puzzle, make: Callable[[str], Solver], state: torch.Tensor) -> None:
+def _solve(send: Send, make: Callable[[str], Solver], puzzle: Puzzle, state: torch.Tensor) -> None:
     generator = torch.Generator()
     generator.set_state(state)
     solver = make(puzzle.kind)

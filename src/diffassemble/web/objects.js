@@ -12,6 +12,12 @@ function matrix(place) {
   return new THREE.Matrix4().set(a, b, c, x, d, e, f, y, g, h, i, z, 0, 0, 0, 1);
 }
 
+const origin = (place) => new THREE.Vector3(...place.slice(9));
+
+function mean(points) {
+  return points.reduce((sum, point) => sum.add(point), new THREE.Vector3()).divideScalar(Math.max(1, points.length));
+}
+
 function place(matrix4) {
   const m = matrix4.elements;
   return [m[0], m[4], m[8], m[1], m[5], m[9], m[2], m[6], m[10], m[12], m[13], m[14]];
@@ -66,8 +72,7 @@ export default {
       let start = 0;
       for (const node of this.nodes) {
         const count = node.geometry.getAttribute("position").count;
-        const colours = new Float32Array(3 * count);
-        const colour = new THREE.Color();
+        const [colours, colour] = [new Float32Array(3 * count), new THREE.Color()];
         for (let i = 0; i < count; i++) {
           const level = levels[start + i];
           if (level === 255) colour.setRGB(0.55, 0.55, 0.53);
@@ -112,11 +117,11 @@ export default {
 
     // Where fragments are drawn: further apart, the more the whole is exploded.
     arrange() {
-      const centre = this.middle(this.places);
+      const centre = mean(this.places.map(origin));
       const apart = this.state.explode ?? 0;
       this.nodes.forEach((node, number) => {
         if (!this.places[number]) return;
-        node.shift = new THREE.Vector3(...this.places[number].slice(9)).sub(centre).multiplyScalar(apart);
+        node.shift = origin(this.places[number]).sub(centre).multiplyScalar(apart);
         if (this.gesture?.live && this.selected.includes(number)) return;
         node.matrix.copy(matrix(this.places[number])).premultiply(new THREE.Matrix4().makeTranslation(node.shift));
         node.matrixWorldNeedsUpdate = true;
@@ -135,8 +140,7 @@ export default {
         if (tints[number]) material.color.set(tints[number]);
         else if (natural) material.color.set(0xffffff);
         else material.color.copy(node.colour);
-        const mark = this.selected.includes(number) ? SELECTED : this.locked[number] ? LOCKED : NOTHING;
-        material.emissive?.set(mark);
+        material.emissive?.set(this.selected.includes(number) ? SELECTED : this.locked[number] ? LOCKED : NOTHING);
         node.visible = !hidden[number] && Boolean(this.places[number]);
         material.clippingPlanes = section > 0 ? [this.plane] : [];
       });
@@ -147,31 +151,23 @@ export default {
     // A plane that takes away what is nearest to the eye.
     cutOpen(share) {
       const ahead = this.camera.getWorldDirection(new THREE.Vector3());
-      const centre = this.middle(this.places);
-      const reach = this.reach();
-      this.plane.setFromNormalAndCoplanarPoint(ahead, centre.addScaledVector(ahead, reach * (2 * share - 1)));
-    },
-
-    middle(places) {
-      const sum = new THREE.Vector3();
-      for (const one of places) sum.add(new THREE.Vector3(...one.slice(9)));
-      return sum.divideScalar(Math.max(1, places.length));
+      const at = mean(this.places.map(origin)).addScaledVector(ahead, this.reach() * (2 * share - 1));
+      this.plane.setFromNormalAndCoplanarPoint(ahead, at);
     },
 
     reach() {
-      const centre = this.middle(this.places);
+      const centre = mean(this.places.map(origin));
       return Math.max(
         0.1,
         ...this.nodes.map((node, number) => {
           node.geometry.boundingSphere ?? node.geometry.computeBoundingSphere();
-          const at = new THREE.Vector3(...(this.places[number] ?? Array(12).fill(0)).slice(9));
-          return at.distanceTo(centre) + node.geometry.boundingSphere.radius;
+          return origin(this.places[number] ?? Array(12).fill(0)).distanceTo(centre) + node.geometry.boundingSphere.radius;
         }),
       );
     },
 
     fit() {
-      const centre = this.middle(this.places);
+      const centre = mean(this.places.map(origin));
       const away = this.reach() / Math.sin((this.camera.fov * Math.PI) / 360) / Math.min(1, this.camera.aspect);
       this.controls.target.copy(centre);
       this.camera.position.copy(centre).addScaledVector(FROM, away);
@@ -218,12 +214,11 @@ export default {
     // Fingers and mouse.
 
     hit(event) {
-      const box = this.canvas.getBoundingClientRect();
-      const x = ((event.clientX - box.left) / box.width) * 2 - 1;
-      const y = 1 - ((event.clientY - box.top) / box.height) * 2;
+      const { left, top, width, height } = this.canvas.getBoundingClientRect();
+      const at = [((event.clientX - left) / width) * 2 - 1, 1 - ((event.clientY - top) / height) * 2];
       const ray = new THREE.Raycaster();
       ray.params.Points.threshold = 0.015;
-      ray.setFromCamera(new THREE.Vector2(x, y), this.camera);
+      ray.setFromCamera(new THREE.Vector2(...at), this.camera);
       const cut = (this.state.section ?? 0) > 0;
       const seen = ray.intersectObjects(this.nodes.filter((node) => node.visible));
       return { ray: ray.ray, found: seen.find(({ point }) => !cut || this.plane.distanceToPoint(point) >= 0) };
@@ -286,9 +281,7 @@ export default {
 
     // A turn about the middle of some fragments: about the upward, sideward and forward axes of the view, in radians.
     turnBy(from, across, down, round) {
-      const centre = new THREE.Vector3();
-      for (const one of from.values()) centre.add(new THREE.Vector3().setFromMatrixPosition(one));
-      centre.divideScalar(from.size);
+      const centre = mean([...from.values()].map((one) => new THREE.Vector3().setFromMatrixPosition(one)));
       const [right, up, back] = [0, 1, 2].map((axis) => new THREE.Vector3().setFromMatrixColumn(this.camera.matrixWorld, axis));
       const turn = new THREE.Quaternion().setFromAxisAngle(up, across);
       turn.multiply(new THREE.Quaternion().setFromAxisAngle(right, down));

@@ -17,22 +17,9 @@ from nicegui.events import GenericEventArguments
 from diffassemble.assembly.answer import Answer
 from diffassemble.core import Poses
 from diffassemble.rendering.animation import on_the_way
-from diffassemble.web import CONFIG, stages, transfers
-from diffassemble.web.arrangement import Arrangement, laid_out
-from diffassemble.web.panels import (
-    PRIVATE,
-    DownloadPanel,
-    PiecesPanel,
-    PlanPanel,
-    SettingsPanel,
-    StartPanel,
-    advice,
-    css_colour,
-    evidence,
-    labelled,
-    png_address,
-)
-from diffassemble.web.session import Session, Sessions
+from diffassemble.web import CONFIG, panels, stages, transfers
+from diffassemble.web.panels import advice, evidence, labelled
+from diffassemble.web.session import Arrangement, Session, Sessions, laid_out
 
 # Opacity of the colour of a confidence over a flat piece, as browsers write it.
 _TINT = "99"
@@ -72,7 +59,7 @@ class View:
         self.step: int | None = None
         self.playing = self.ready = False
         self.stage: stages.Stage | None = None
-        self.start: StartPanel | None = None
+        self.start: panels.StartPanel | None = None
         self._generation: str | None = None
         self._version = self._notice = -1
         self._answer: Any = None
@@ -92,10 +79,10 @@ class View:
                 self._build_tools()
             with ui.element("section").classes("da-side").props('aria-label="What to do"'):
                 self._build_status()
-                self.panels = (SettingsPanel(self), PiecesPanel(self), DownloadPanel(self))
-                self.plan = PlanPanel(self)
+                self.panels = (panels.SettingsPanel(self), panels.PiecesPanel(self), panels.DownloadPanel(self))
+                self.plan = panels.PlanPanel(self)
                 self.plan.element.move(target_index=2)
-                self.private = ui.label(PRIVATE).classes("da-quiet")
+                self.private = ui.label(panels.PRIVATE).classes("da-quiet")
         notice = self.session.notice
         self._notice = 0 if notice is None else notice.number
         self.session.pages += 1
@@ -109,7 +96,7 @@ class View:
             self.title = ui.label().classes("da-title")
             _tool("add", "New puzzle", lambda: ui.navigate.to("/"))
             _tool("help_outline", "Help", self._help)
-            _tool("dark_mode", "Light or dark", self._toggle_dark)
+            _tool("dark_mode", "Light or dark", lambda: self.dark.set_value(not self.dark.value))
             _tool("delete_outline", "Forget my work", self._ask_to_forget)
 
     def _build_status(self) -> None:
@@ -213,7 +200,7 @@ class View:
         self.stage = self.start = None
         with self.place:
             if session.puzzle is None:
-                self.start = StartPanel(session, self.before)
+                self.start = panels.StartPanel(session, self.before)
                 return
             address = f"/work/{session.name}/pieces/{session.generation}"
             self.stage = (stages.FlatBoard if session.puzzle.pieces.flat else stages.ObjectScene)(address)
@@ -408,7 +395,7 @@ class View:
         if not self.colours.value or answer is None:
             return [None] * len(now.puzzle)
         opacity = _TINT if now.puzzle.pieces.flat else ""
-        return [css_colour(sure) + opacity for sure in answer.confidence.tolist()]
+        return [panels.css_colour(sure) + opacity for sure in answer.confidence.tolist()]
 
     def _call(self, method: str, *arguments: Any) -> None:
         if self.stage is not None:
@@ -472,21 +459,14 @@ class View:
             on = not all(bool(now.locked[number]) for number in numbers)
             self.session.correct(lambda now: now.with_lock(numbers, on))
 
-    def toggle_hidden(self, number: int) -> None:
-        """Hide a piece, or show it again."""
-        self.hidden ^= {number}
-        self.refresh()
-
-    def select(self, numbers: list[int]) -> None:
-        """Select pieces by the list."""
-        self.selected = numbers
+    def choose(self, selected: list[int] | None = None, toggled: Sequence[int] = ()) -> None:
+        """Select pieces by the list, and hide some, or show them again."""
+        self.selected = self.selected if selected is None else selected
+        self.hidden ^= set(toggled)
         self.refresh()
 
     def _turn_whole(self) -> None:
-        now = self.session.now
-        if now is not None:
-            by = 180 if now.puzzle.lattice is not None and now.puzzle.board.oblong else 90
-            self.session.correct(lambda now: now.whole_turned(by))
+        self.session.correct(Arrangement.whole_turned)
 
     def _solve(self) -> None:
         self.step, self.playing = None, False
@@ -521,21 +501,17 @@ class View:
         if self.steps.value >= count:
             self._toggle_playing()
 
-    def _toggle_dark(self) -> None:
-        self.dark.value = not self.dark.value
-
     def _help(self) -> None:
         with _dialog("Mouse, touch and keys"), ui.element("dl").classes("da-keys"):
-            for keys, words in _KEYS:
-                with ui.element("dt"):
-                    ui.label(keys)
-                with ui.element("dd"):
-                    ui.label(words)
+            for row in _KEYS:
+                for tag, words in zip(("dt", "dd"), row, strict=True):
+                    with ui.element(tag):
+                        ui.label(words)
 
     def _show_refused(self, text: str, picture: bytes) -> None:
         with _dialog("This photo was refused"):
             ui.label(text)
-            ui.image(png_address(picture)).props('alt="What was found in it"').classes("da-refused")
+            ui.image(panels.png_address(picture)).props('alt="What was found in it"').classes("da-refused")
 
     def _ask_to_forget(self) -> None:
         with _dialog("Forget my work?") as dialog:
@@ -585,8 +561,7 @@ def _places(sent: Any, count: int, wide: int) -> list[list[float]] | None:
     """So many places, if these are some, of numbers that are not too large."""
     if not isinstance(sent, list) or len(sent) != count:
         return None
-    if not all(isinstance(place, list) and len(place) == wide for place in sent):
-        return None
-    if not all(isinstance(one, int | float) and abs(one) < 1e7 for place in sent for one in place):
+    shaped = all(isinstance(place, list) and len(place) == wide for place in sent)
+    if not shaped or not all(isinstance(one, int | float) and abs(one) < 1e7 for place in sent for one in place):
         return None
     return [[float(one) for one in place] for place in sent]

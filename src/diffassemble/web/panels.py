@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nicegui import ui
 
 from diffassemble.assembly.answer import Answer
-from diffassemble.core import Board, InputError
+from diffassemble.core import InputError
 from diffassemble.core.placements import STATUSES, Placement
 from diffassemble.core.thresholds import SURE, UPRIGHT
 from diffassemble.io.documents import parse_grid
@@ -22,9 +22,9 @@ from diffassemble.network.pretrained import bundled_models
 from diffassemble.rendering.picture import confidence_colour
 from diffassemble.rendering.report import Pictures
 from diffassemble.web import CONFIG, transfers
-from diffassemble.web.arrangement import Arrangement
 from diffassemble.web.jobs import Task
-from diffassemble.web.session import Session
+from diffassemble.web.session import Arrangement, Session
+from diffassemble.web.stages import Stage
 
 if TYPE_CHECKING:
     from diffassemble.web.page import View
@@ -209,12 +209,12 @@ class PiecesPanel:
         chosen = " da-chosen" if number in view.selected else ""
         with ui.element("div").classes(f"da-row{chosen}").props('role="listitem"'):
             icon, words = ("visibility_off", "Show") if hidden else ("visibility", "Hide")
-            _small(icon, f"{words} {name}", lambda: view.toggle_hidden(number))
+            _small(icon, f"{words} {name}", lambda: view.choose(toggled=[number]))
             words = name if found is None else f"{name}, {found.status}"
             button = labelled(ui.element("button"), f"Select {words}").classes("da-name").props("type=button")
             with button:
                 ui.label(name)
-            button.on("click", lambda: view.select([number]))
+            button.on("click", lambda: view.choose([number]))
             if found is not None:
                 sure = math.nan if found.confidence is None else found.confidence
                 chip = ui.label("by hand" if found.confidence is None else f"{sure:.2f}").classes("da-chip")
@@ -321,12 +321,8 @@ class DownloadPanel:
         return send
 
 
-class DropZone(ui.element, component="upload.js"):
+class DropZone(Stage, component="upload.js"):
     """Takes files and sends them to `address`."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__()
-        self._props["address"] = address
 
 
 class StartPanel:
@@ -358,9 +354,8 @@ class StartPanel:
     def _build_order(self) -> None:
         with ui.card().classes("da-order") as self.order:
             self.names = ui.label()
-            self.what = ui.select(
-                list(transfers.WHAT), value=transfers.CUT, label="What is it?", on_change=self._suggest
-            )
+            kinds = list(transfers.WHAT)
+            self.what = ui.select(kinds, value=transfers.CUT, label="What is it?", on_change=self._suggest)
             self.what.classes("da-wide")
             with ui.row().classes("da-line"):
                 self.grid = ui.input("Rows x columns").classes("da-field")
@@ -392,12 +387,13 @@ class StartPanel:
 
     def open(self) -> None:
         """Read what was sent as what was chosen."""
-        session = self.session
+        session, text = self.session, str(self.grid.value or "").strip()
         try:
-            order = transfers.Order(self.what.value, self._board(), int(self.pieces.value or 30), session.settings.seed)
+            board = parse_grid(text) if text and self.what.value in transfers.WITH_GRID else None
         except InputError as error:
             session.notify(str(error), wrong=True)
             return
+        order = transfers.Order(self.what.value, board, int(self.pieces.value or 30), session.settings.seed)
         names = self._names or []
         title = names[0] if len(names) == 1 else plural(len(names), "file")
         task = Task(transfers.read, session.uploads, order)
@@ -409,14 +405,9 @@ class StartPanel:
 
         threading.Thread(target=work, daemon=True).start()
 
-    def _board(self) -> Board | None:
-        text = str(self.grid.value or "").strip()
-        return parse_grid(text) if text and self.what.value in transfers.WITH_GRID else None
-
     def open_sample(self, name: str) -> None:
         """Make a sample and open it."""
-        task = Task(transfers.make_sample, name)
-        arguments = (transfers.SAMPLES[name].title, task)
+        arguments = transfers.SAMPLES[name].title, Task(transfers.make_sample, name)
         threading.Thread(target=self.session.read, args=arguments, daemon=True).start()
 
     def discard(self) -> None:

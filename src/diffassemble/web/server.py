@@ -196,12 +196,10 @@ def _give_back() -> None:
 
 
 def _shared_script() -> Response:
-    """What the scripts of both stages import."""
     return Response((files("diffassemble.web") / "stage.js").read_bytes(), media_type="text/javascript")
 
 
 def _sample(name: str) -> Response:
-    """A picture of a sample."""
     if name not in transfers.SAMPLES:
         raise _MISSING
     picture = files("diffassemble.web") / "pictures" / f"{name}.png"

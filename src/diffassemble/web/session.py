@@ -1,37 +1,158 @@
 """One person's work: a puzzle, its answers and corrections, in a folder of its own, from which it comes back.
 
-Nothing here knows the page, which is updated whenever a session's `version` has changed. The folder holds what was
-uploaded and the state as pickles, which only this program writes; no other user may enter it.
+Pages are updated whenever a session's `version` has changed. No other user may enter the folder.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 import secrets
 import shutil
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
 
 from diffassemble.assembly.answer import Answer, assemble
 from diffassemble.assembly.kind import SolverOptions
-from diffassemble.core import InputError, Matches, Poses, Puzzle, Solver, Step
+from diffassemble.assembly.layout import on_table
+from diffassemble.core import InputError, Locks, Matches, Placements, Poses, Puzzle, Solver, Step
+from diffassemble.core.poses import plane_rotations
 from diffassemble.io.atomic import write_file
+from diffassemble.rendering.flat import Sheet
+from diffassemble.rendering.picture import STYLE
 from diffassemble.web import CONFIG
-from diffassemble.web.arrangement import Arrangement
 from diffassemble.web.jobs import Cancelled, Job, Task
 from diffassemble.web.stages import send_matches
 
 MakeSolver = Callable[..., Solver]
 _STATE, _PIECES = "state.pickle", "pieces.pickle"
+# What of a session is in its folder.
+_KEPT = ("generation", "settings", "title", "found", "now", "past", "future", "answers")
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The pieces of a puzzle at their places; `answer` is the last one of a solver, before corrections, if any."""
+
+    puzzle: Puzzle
+    poses: Poses
+    locked: Bool[Tensor, "n"]
+    answer: Answer | None = None
+
+    @staticmethod
+    def given(puzzle: Puzzle) -> Arrangement:
+        """The pieces as they were given, side by side; locked ones at their places."""
+        if puzzle.locks is None:
+            return Arrangement(puzzle, laid_out(puzzle), torch.zeros(len(puzzle), dtype=torch.bool))
+        return Arrangement(puzzle, puzzle.locks.applied(laid_out(puzzle)), puzzle.locks.held)
+
+    @staticmethod
+    def of(answer: Answer) -> Arrangement:
+        """An answer as the solver gave it."""
+        locks = answer.puzzle.locks
+        locked = torch.zeros(len(answer.puzzle), dtype=torch.bool) if locks is None else locks.held
+        return Arrangement(replace(answer.puzzle, locks=None), answer.poses, locked, answer)
+
+    @property
+    def locks(self) -> Locks | None:
+        """The locks for a solver; none if no piece is locked."""
+        return Locks(self.locked, self.poses) if bool(self.locked.any()) else None
+
+    @property
+    def moved_by_hand(self) -> list[int]:
+        """The pieces that are elsewhere than the answer has them."""
+        if self.answer is None:
+            return []
+        there = self.answer.poses
+        apart = (self.poses.translation - there.translation).abs().amax(1)
+        turned = (self.poses.rotation - there.rotation).abs().amax((1, 2))
+        return ((apart > 1e-4) | (turned > 1e-4)).nonzero().flatten().tolist()
+
+    def corrected(self, matches: Matches | None = None) -> Answer | None:
+        """The answer with all corrections, as it is scored and downloaded; `matches` are evidence for new places."""
+        if self.answer is None:
+            return None
+        return replace(self.answer, puzzle=self.puzzle).corrected(self.poses, self.locks, matches)
+
+    def moved(self, numbers: Sequence[int], to: Poses) -> Arrangement:
+        """Some pieces put elsewhere; on a board they snap to cells, whose pieces take the cells left free.
+
+        Nothing changes if one of them, or of those that would have to make room, is locked, or if they do not fit.
+        """
+        if any(bool(self.locked[number]) for number in numbers):
+            return self
+        if self.puzzle.lattice is not None:
+            return self._moved_on_board(numbers, to)
+        rotation, place = self.poses.rotation.clone(), self.poses.translation.clone()
+        rotation[list(numbers)], place[list(numbers)] = to.rotation, to.translation
+        return replace(self, poses=Poses(rotation, place))
+
+    def _moved_on_board(self, numbers: Sequence[int], to: Poses) -> Arrangement:
+        board = self.puzzle.board
+        cells, turns = (values.clone() for values in board.snap(self.poses))
+        wanted, turned = board.snap(to)
+        if len(set(wanted.tolist())) < len(numbers):
+            return self
+        others = [other for other in range(len(cells)) if other not in set(numbers)]
+        displaced = [other for other in others if int(cells[other]) in set(wanted.tolist())]
+        if any(bool(self.locked[other]) for other in displaced):
+            return self
+        free = [int(cells[number]) for number in numbers if int(cells[number]) not in set(wanted.tolist())]
+        # Several pieces may be in one cell before they are solved; then they stay together.
+        for index, other in enumerate(displaced):
+            cells[other] = free[min(index, len(free) - 1)]
+        cells[list(numbers)], turns[list(numbers)] = wanted, turned
+        return replace(self, poses=board.poses(cells, turns))
+
+    def turned(self, numbers: Sequence[int], back: bool = False) -> Arrangement:
+        """Some flat pieces turned: on a board by a quarter (oblong: a half), elsewhere by 15° about their middle."""
+        lattice = self.puzzle.lattice
+        usual = 15.0 if lattice is None else 180.0 if self.puzzle.board.oblong else 90.0
+        turn = plane_rotations(torch.tensor([math.radians(-usual if back else usual)]))[0]
+        poses = self.poses[list(numbers)]
+        middle = poses.translation if lattice is not None else poses.translation.mean(0, keepdim=True)
+        places = (poses.translation - middle) @ turn.T + middle
+        return self.moved(numbers, Poses(turn @ poses.rotation, places))
+
+    def with_lock(self, numbers: Sequence[int], on: bool) -> Arrangement:
+        """Some pieces locked where they are, or unlocked."""
+        locked = self.locked.clone()
+        locked[list(numbers)] = on
+        return replace(self, locked=locked)
+
+    def whole_turned(self, degrees: int | None = None) -> Arrangement:
+        """All flat pieces turned clockwise together, usually by a quarter, with the answer that they come from."""
+        oblong = self.puzzle.lattice is not None and self.puzzle.board.oblong
+        degrees = degrees or (180 if oblong else 90)
+        around = self.corrected() or Answer(self.puzzle, Placements(self.poses, torch.zeros(len(self.puzzle))))
+        whole = replace(around, puzzle=replace(self.puzzle, locks=self.locks)).turned(degrees)
+        answer = None if self.answer is None else self.answer.turned(degrees)
+        return Arrangement(replace(whole.puzzle, locks=None), whole.poses, self.locked, answer)
+
+
+def laid_out(puzzle: Puzzle) -> Poses:
+    """Pieces in the order given, as they are, side by side: on the cells of the board, or in rows."""
+    if puzzle.lattice is not None:
+        order = torch.arange(len(puzzle))
+        return puzzle.board.poses(order % puzzle.board.cells, torch.zeros_like(order))
+    if puzzle.pieces.flat:
+        return Sheet(puzzle).laid_out()
+    points = puzzle.fragments.points.double().numpy()
+    low, high = points.min(1), points.max(1)
+    shift = on_table(low, high, STYLE.room * float((high - low).mean()))
+    return Poses(Poses.identity(len(puzzle), 3).rotation, torch.from_numpy(shift).float())
 
 
 @dataclass
@@ -67,11 +188,7 @@ class Notice:
 
 
 class Session:
-    """What one person has and does, however many pages show it.
-
-    `now` is the current arrangement, `past` and `future` are what undo and redo go through, across all solving;
-    `made` is the file that was last made to be downloaded.
-    """
+    """What one person has and does: the arrangement `now`, those of undo and redo, answers, and work in progress."""
 
     def __init__(self, folder: Path, make: MakeSolver) -> None:
         self.folder, self.make = folder, make
@@ -285,11 +402,10 @@ class Session:
             self.changed()
             if self.now is None:
                 return
-            state = (self.generation, self.settings, self.title, self.found, self.now, self.past, self.future)
-            content = BytesIO()
-            pickler = _Pickler(content)
-            pickler.pieces = self.now.puzzle.pieces
-            pickler.dump((*state, self.answers))
+            content, pieces = BytesIO(), self.now.puzzle.pieces
+            pickler = pickle.Pickler(content)
+            pickler.persistent_id = lambda value: "pieces" if value is pieces else None  # type: ignore[method-assign]
+            pickler.dump({name: getattr(self, name) for name in _KEPT})
             with suppress(InputError):  # a full disk costs the way back, not the work
                 write_file(self.folder / _STATE, content.getvalue())
 
@@ -298,13 +414,12 @@ class Session:
         try:
             generation, pieces = pickle.loads((self.folder / _PIECES).read_bytes())
             with (self.folder / _STATE).open("rb") as file:
-                unpickler = _Unpickler(file)
-                unpickler.pieces = pieces
+                unpickler = pickle.Unpickler(file)
+                unpickler.persistent_load = lambda _: pieces  # type: ignore[method-assign]
                 state = unpickler.load()
-            if state[0] != generation:
+            if state["generation"] != generation:
                 return False
-            self.generation, self.settings, self.title, self.found = state[:4]
-            self.now, self.past, self.future, self.answers = state[4:]
+            vars(self).update(state)
         # Another version may have written it, or it was being written when the machine went down.
         except Exception:
             return False
@@ -318,26 +433,6 @@ class Session:
             self.title = ""
             shutil.rmtree(self.folder, ignore_errors=True)
             self.changed()
-
-
-class _Pickler(pickle.Pickler):
-    """Writes a reference in place of the pieces."""
-
-    pieces: object = None
-
-    def persistent_id(self, value: Any) -> str | None:
-        """What is written for the pieces."""
-        return "pieces" if value is self.pieces else None
-
-
-class _Unpickler(pickle.Unpickler):
-    """Replaces references by the pieces."""
-
-    pieces: object = None
-
-    def persistent_load(self, _: Any) -> object:
-        """The pieces."""
-        return self.pieces
 
 
 class Sessions:

@@ -169,10 +169,7 @@ def coarser(mesh: Mesh, faces: int) -> Mesh:
 
 
 def gaps(puzzle: Puzzle, poses: Poses) -> bytes:
-    """How far every corner shown is from the surfaces of the other fragments, one byte each, all fragments in a row.
-
-    0 touches, 254 is a gap of `gap` of the whole's size; 255 has no other fragment so near.
-    """
+    """A byte per shown corner: its distance from the other fragments, 254 for `gap` of the whole's size, 255 beyond."""
     generator, found = torch.Generator().manual_seed(0), []
     drawn = [sample_surface(mesh.vertices, mesh.faces, CONFIG.sampled, generator) for mesh in puzzle.fragments.meshes]
     turns, shifts = poses.rotation, poses.translation

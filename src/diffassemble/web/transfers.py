@@ -1,13 +1,9 @@
-"""Uploads become puzzles, answers become files.
-
-Uploaded files arrive in the session's folder, limited by the bytes that arrive, and are listed until they are opened;
-the person chooses what they are, and another process reads them. Files of an answer are made when they are asked for.
-"""
+"""Uploads, limited by the bytes that arrive, become puzzles; answers become files when these are asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,14 +51,25 @@ class Sample(NamedTuple):
 
     title: str
     words: str
-    picture: str
-    """of scikit-image, which is cut; nothing for an object"""
+    make: Callable[[], Puzzle]
+
+
+def _picture(name: str) -> str:
+    return str(files("skimage.data") / name)
 
 
 SAMPLES = {
-    "photo": Sample("Photo in squares", "36 squares of a photo, shuffled and turned", "astronaut.png"),
-    "jigsaw": Sample("Jigsaw with tabs", "30 pieces of a photo, turned by any angle", "coffee.png"),
-    "bowl": Sample("Broken bowl", "6 fragments of a bowl", ""),
+    "photo": Sample(
+        "Photo in squares",
+        "36 squares of a photo, shuffled and turned",
+        lambda: cut_image(_picture("astronaut.png"), 6, 6, 0, size=80),
+    ),
+    "jigsaw": Sample(
+        "Jigsaw with tabs",
+        "30 pieces of a photo, turned by any angle",
+        lambda: cut_shape(_picture("coffee.png"), "tabs", 30, 0),
+    ),
+    "bowl": Sample("Broken bowl", "6 fragments of a bowl", lambda: fracture_file("bowl", 6, 0)),
 }
 
 
@@ -127,7 +134,8 @@ def read(send: Send, folder: Path, order: Order) -> None:
     found = listed(folder)
     if not found:
         raise InputError("nothing was uploaded yet; drop a file first")
-    zipped = len(found) == 1 and is_zip(found[0])
+    first, *rest = found
+    zipped = not rest and is_zip(first)
     options: dict[str, Any] = {
         **({} if zipped else READ_AS.get(order.what, {})),
         "seed": order.seed,
@@ -136,40 +144,28 @@ def read(send: Send, folder: Path, order: Order) -> None:
     }
     if order.what == PIECES or zipped:
         board = order.board if order.what == PIECES else None
-        send("puzzle", open_input(found[0] if zipped else folder, board, **options))
+        puzzle = open_input(first if zipped else folder, board, **options)
     elif order.what == PHOTOS:
-        send("puzzle", open_input(found[0], more=tuple(found[1:]), **options))
-    elif len(found) > 1:
+        puzzle = open_input(first, more=tuple(rest), **options)
+    elif rest:
         raise InputError(f"{len(found)} files are there, but this is one; remove the others, or choose what they are")
-    elif order.what == SQUARES:
-        send("puzzle", open_input(found[0], order.board, **options))
     elif order.what == JIGSAW:
-        send("puzzle", cut_shape(str(found[0]), "tabs", order.pieces, order.seed))
-    elif order.board is None:
+        puzzle = cut_shape(str(first), "tabs", order.pieces, order.seed)
+    elif order.board is None and order.what != SQUARES:
         raise InputError("write rows and columns, such as 4x4")
-    elif order.what == SHUFFLED:
-        send("puzzle", open_input(found[0], order.board, **options))
+    elif order.board is None or order.what in READ_AS:
+        puzzle = open_input(first, order.board, **options)
     else:
-        send("puzzle", _squares(found[0], order.board, order.seed))
-
-
-def _squares(file: Path, board: Board, seed: int) -> Puzzle:
-    picture, generator = read_picture(file), torch.Generator().manual_seed(seed)
-    natural = min(picture.shape[-2] // board.rows, picture.shape[-1] // board.cols)
-    puzzle = cut_picture(picture, board, generator, size=min(natural, CONFIG.cut) or None)
-    check_pieces(puzzle.pictures, puzzle.names, Path(file.name))
-    return puzzle
+        picture, generator = read_picture(first), torch.Generator().manual_seed(order.seed)
+        natural = min(picture.shape[-2] // order.board.rows, picture.shape[-1] // order.board.cols)
+        puzzle = cut_picture(picture, order.board, generator, size=min(natural, CONFIG.cut) or None)
+        check_pieces(puzzle.pictures, puzzle.names, Path(first.name))
+    send("puzzle", puzzle)
 
 
 def make_sample(send: Send, name: str) -> None:
     """Make a sample and send its puzzle."""
-    picture = str(files("skimage.data") / SAMPLES[name].picture)
-    if name == "bowl":
-        send("puzzle", fracture_file("bowl", 6, 0))
-    elif name == "photo":
-        send("puzzle", cut_image(picture, 6, 6, 0, size=80))
-    else:
-        send("puzzle", cut_shape(picture, "tabs", 30, 0))
+    send("puzzle", SAMPLES[name].make())
 
 
 # Downloads.
