@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,7 +23,7 @@ from diffassemble.network.batch import PuzzleBatch
 from diffassemble.network.denoiser import PoseNetwork, Prediction, Samples, Times
 from diffassemble.network.encoders import make_encoder
 from diffassemble.network.encoders.image import Symmetry
-from diffassemble.network.encoders.points import EXTENTS, VECTOR_NETWORKS, PointBackbone
+from diffassemble.network.encoders.points import EXTENTS, PointBackbone, VectorBackbone
 from diffassemble.network.graph import DenseGraph
 
 POSE = 12
@@ -168,8 +168,11 @@ class OneShotConfig(Settings):
     width: Width = 192
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
-        if self.baseline == "se3-equiv" and self.backbone not in VECTOR_NETWORKS:
-            yield "backbone", f"{' or '.join(VECTOR_NETWORKS)} with the baseline se3-equiv, whose features are vectors"
+        if self.baseline == "se3-equiv" and self.backbone not in get_args(VectorBackbone):
+            yield (
+                "backbone",
+                f"{' or '.join(get_args(VectorBackbone))} with the baseline se3-equiv, whose features are vectors",
+            )
 
 
 class OneShot(PoseNetwork):
@@ -182,7 +185,7 @@ class OneShot(PoseNetwork):
         check_settings(config)
         self.config = config
         self.space, self.schedule = SPACES["so3"], Schedule(1)
-        symmetry: Symmetry = "equivariant" if config.backbone in VECTOR_NETWORKS else "plain"
+        symmetry: Symmetry = "equivariant" if config.backbone in get_args(VectorBackbone) else "plain"
         self.encoder = make_encoder(config.backbone, symmetry, config.features)
         self.baseline = BASELINES[config.baseline](self.encoder.width, config.width)
 

@@ -11,11 +11,11 @@ from torch import Tensor
 from diffassemble.core import InputError
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import Prediction
-from diffassemble.network.heads import rotation_cross_entropy
 from diffassemble.training.config import Config
 from diffassemble.training.data import Scored, uniform
 from diffassemble.training.fragments import FragmentConfig, FragmentTask, FragmentTraining, Pool
 from diffassemble_research.baselines import OneShot, OneShotConfig
+from diffassemble_research.parts import RotationScores
 
 
 class PaperFragmentTask(FragmentTask):
@@ -48,8 +48,8 @@ class PaperFragmentTask(FragmentTask):
         if prediction.turns is None:
             return 0.0
         training, true = self.config.training, clean[:, 0, 3:].unflatten(-1, (3, 3))
-        loss = training.turns_weight * rotation_cross_entropy(prediction.turns, true)
-        alone = rotation_cross_entropy(condition.alone.turns, true)
+        loss = training.turns_weight * RotationScores.cross_entropy(prediction.turns, true)
+        alone = RotationScores.cross_entropy(condition.alone.turns, true)
         place = (condition.alone.vectors - clean[:, :1]).square()[..., :3].sum(-1).mean()
         return loss + training.alone_weight * (training.turns_weight * alone + training.translation_weight * place)
 

@@ -15,12 +15,12 @@ from diffassemble.core.poses import random_rotations
 from diffassemble.core.seeds import seeded
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser, view_matches
-from diffassemble.network.encoders.points import PointEncoder, PosedFeatures
+from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph import DenseGraph, EdgeGraph, complete_edges, lifted
-from diffassemble.network.heads import Axes
 from diffassemble.network.sides import likely_neighbours
 from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
+from diffassemble_research.parts import Axes, PosedFeatures
 
 Make = Callable[..., Denoiser]
 FORMS = [
@@ -86,6 +86,19 @@ def test_neither_layout_nor_order_nor_other_puzzles_nor_other_samples_matter(
     alone = model.condition(pack([puzzles[1].reordered(order)], find_matches))
     found = model(noisy[own][order][:, [1]], time[own][order][:, [1]], alone)
     torch.testing.assert_close(found, predicted[own][order][:, [1]], rtol=1e-5, atol=1e-5)
+
+
+def test_pieces_poses_and_time_all_matter(make_model: Make, puzzles: list[Puzzle]) -> None:
+    model, batch = make_model(edge_features=False, votes=False), pack(puzzles[:1])
+    noisy, time = noisy_poses(6, 1, model.config.times)
+    plain = model(noisy, time, model.condition(batch))
+    for changed in (
+        model(noisy, time, model.condition(replace(batch, content=batch.content.flip(-1)))),
+        model(noisy, time, model.condition(replace(batch, board=batch.board + 1))),
+        model(noisy.flip(0), time, model.condition(batch)),
+        model(noisy, time.flip(0), model.condition(batch)),
+    ):
+        assert (changed - plain).abs().max() > 1e-4
 
 
 def test_an_edge_model_comes_by_its_name_with_who_looks_at_pairs(

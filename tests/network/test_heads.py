@@ -21,10 +21,13 @@ from diffassemble.network.denoiser import Denoiser, Prediction
 from diffassemble.network.encoders import efficientnet
 from diffassemble.network.encoders.image import four_views, frozen_features
 from diffassemble.network.encoders.points import PointEncoder
-from diffassemble.network.heads import RotationScores, expected, grid, rotation_cross_entropy
+from diffassemble.network.heads import expected
+from diffassemble.network.sampling import denoise
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import find_matches
+from diffassemble.squares.placement import place_by_logits
 from diffassemble.training.denoising import right_neighbours, true_places
+from diffassemble_research.parts import RotationScores, grid
 
 Make = Callable[..., Denoiser]
 CONTENT = {"head": "cells", "edge_features": False, "votes": False, "side_heads": True}
@@ -88,6 +91,28 @@ def test_large_boards_are_scored_in_blocks(make_model: Make, puzzle: Puzzle, mon
     torch.testing.assert_close(parts.summary, whole.summary)
 
 
+class Knowing(Denoiser):
+    """Gives the true cell and turn of each piece, whatever the noise."""
+
+    truth: torch.Tensor
+
+    def predict(self, noisy, time, condition, before=None):  # type: ignore[no-untyped-def]
+        found = super().predict(noisy, time, condition, before)
+        true = self.truth[:, None, None].expand(-1, noisy.shape[1], 1)
+        logits = found.logits.flatten(2).scatter_add(2, true, torch.full(true.shape, 50.0)).view_as(found.logits)
+        return replace(found, vectors=expected(logits, condition.boards), logits=logits)
+
+
+def test_the_chain_ends_at_the_truth_if_the_network_knows_it(make_model: Make, puzzle: Puzzle) -> None:
+    model, (cells, turns) = Knowing(make_model(**CONTENT).config), true_places(puzzle)
+    model.truth = 4 * cells + turns
+    *_, (_, found) = denoise(model, pack([puzzle]), 4, 2, seeded(0))
+    truth = model.space.to_vector(puzzle.truth)[:, None].expand(-1, 2, -1)
+    torch.testing.assert_close(found.vectors, truth, atol=1e-4, rtol=0)
+    placed = place_by_logits(found.logits[:, 0], puzzle.board)
+    assert all(torch.equal(*pair) for pair in zip(placed, (cells, turns), strict=True))
+
+
 def test_neighbours_to_the_right_continue_the_picture() -> None:
     """On a picture that is a slope, true neighbours have the next colours, in whatever turn both are seen."""
     board = Board(3, 4)
@@ -143,7 +168,7 @@ def test_the_best_distribution_has_the_true_rotation_as_its_mean() -> None:
     optimiser = torch.optim.Adam([logits], 0.1)
     for _ in range(150):
         optimiser.zero_grad()
-        rotation_cross_entropy(logits, true).backward()
+        RotationScores.cross_entropy(logits, true).backward()
         optimiser.step()
     mean = nearest_rotation(torch.einsum("ng,gab->nab", logits.detach()[:, 0].softmax(-1), grid()))
     assert float(angle_between(mean, true).max().rad2deg()) < 6

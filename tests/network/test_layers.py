@@ -12,7 +12,8 @@ from torch_geometric.nn import GCNConv, TransformerConv
 from diffassemble.core import Matches, Poses
 from diffassemble.network import graph as graphs
 from diffassemble.network.graph import DenseGraph, EdgeGraph, complete_edges, drop_edges
-from diffassemble.network.layers import GCN, UniMP
+from diffassemble.network.layers import UniMP
+from diffassemble_research.parts import GCN
 
 SLOTS, CHANNELS = 4, 3
 EDGE_WIDTH = SLOTS * CHANNELS
@@ -80,6 +81,3 @@ def test_the_listed_path_gives_pygs_own_numbers(dropped: float) -> None:
     their_convolution.load_state_dict(convolution.state_dict())
     expected = their_convolution(nodes[:, 0], graph.edges)
     torch.testing.assert_close(convolution.message_passing(nodes, graph)[:, 0], expected)
-
-
-SETTINGS = {"width": 24, "hidden": 16, "layers": 3, "heads": 4}

@@ -8,13 +8,8 @@ import torch
 from torch import Tensor
 
 from diffassemble.network.encoders.image import Symmetry
-from diffassemble.network.encoders.points import (
-    EdgeConvolution,
-    PointBackbone,
-    PointEncoder,
-    PublishedNetwork,
-    find_neighbours,
-)
+from diffassemble.network.encoders.points import PointBackbone, PointEncoder, find_neighbours
+from diffassemble_research.parts import EdgeConvolution, PublishedNetwork
 
 KINDS: list[tuple[PointBackbone, Symmetry]] = [
     ("vn_dgcnn", "equivariant"),

@@ -17,7 +17,7 @@ from torch import Tensor
 from diffassemble.core import Board, Matches, Poses, Puzzle, turn_matrix
 from diffassemble.core.seeds import seeded
 from diffassemble.diffusion.spaces import CosSin
-from diffassemble.network.batch import join_matches
+from diffassemble.network.batch import PuzzleBatch, with_matches
 from diffassemble.network.evidence import POWERS, THRESHOLDS, BoardPosterior, Clusters, grow_clusters, votes
 from diffassemble.squares.edges import find_matches, matches_of_sides
 from diffassemble.squares.placement import touching_sides
@@ -160,7 +160,9 @@ def test_cluster_means_are_unbiased_and_take_the_noise_away(solved: Solved) -> N
 
 def test_votes_and_clusters_never_cross_puzzles(solved: Solved) -> None:
     one, two = solved(Board(3, 3), 9, seed=1)[1], solved(Board(2, 4), 8, seed=2)[1]
-    both, poses = join_matches([one, two], [0, 9]), noise(17)
+    puzzle = torch.arange(17) // 9
+    batch = PuzzleBatch(torch.empty(17, 0), puzzle, torch.ones(17, 4), torch.ones(17, 2), None)
+    both, poses = with_matches(batch, [one, two]).matches, noise(17)
     assert_same(voted(both, poses)[: 9 * len(POWERS)], voted(one, poses[:9]))
     assert_same(voted(both, poses)[9 * len(POWERS) :], voted(two, poses[9:]))
     grown = grow_clusters(both, 17), grow_clusters(one, 9), grow_clusters(two, 8)

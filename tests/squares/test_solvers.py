@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diffassemble.assembly.answer import assemble
-from diffassemble.assembly.locks import hold
-from diffassemble.core import Board, ImagePieces, Locks, Poses, Puzzle, Solver, Step
+from diffassemble.assembly.locks import hold, moved_to_locks
+from diffassemble.core import Board, ImagePieces, InputError, Locks, Poses, Puzzle, Solver, Step
 from diffassemble.core.board import Placement
+from diffassemble.core.poses import random_rotations
 from diffassemble.core.solver import content_order
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.sampling import denoise
 from diffassemble.squares.diffusion import DiffusionSolver
-from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, match_finder
+from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
 from diffassemble.squares.energy import EnergyConfig
 from diffassemble.squares.hybrid import HybridConfig, HybridSolver
 
@@ -80,6 +81,15 @@ def test_the_whole_is_turned_upright_where_the_board_allows_it(
         # The turn of the whole is a step of its own.
         assert [step.placements.upright for step in steps] == [None, None, None, 0.75]
     assert seen == [allowed] * len(allowed)
+
+
+def test_puzzles_of_a_batch_are_denoised_apart(cut: Cut, tiny_model: Path) -> None:
+    model, puzzles = Denoiser.from_pretrained(tiny_model), [cut(2, 3), cut(3, 3, name="chelsea")]
+    found = []
+    for batch in (puzzles, puzzles[:1]):
+        *_, (_, last) = denoise(model, pack(batch, find_matches), 3, 2, torch.Generator().manual_seed(0))
+        found.append(last.vectors[:6])
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
 
 
 # Hybrid.
@@ -174,6 +184,43 @@ def test_placements_keep_locks(seed: int, rows: int, cols: int, count: int) -> N
     assert torch.equal(new_turns[held], ((turns + 1) % 4)[held])
     assert len(new_cells.unique()) == pieces
     assert 0 <= int(new_cells.min()) <= int(new_cells.max()) < board.cells
+
+
+def test_objects_are_moved_to_their_locks_as_a_whole() -> None:
+    generator = torch.Generator().manual_seed(0)
+    truth = Poses(random_rotations(10, generator), torch.randn(10, 3, generator=generator))
+    held = torch.arange(10) % 5 % 2 == 1
+    # Two objects of five pieces, each with a pose of its own.
+    moved = Poses(random_rotations(2, generator), torch.randn(2, 3, generator=generator))
+    objects = [torch.arange(5), torch.arange(5, 10)]
+    for number, pieces in enumerate(objects):
+        found = moved[torch.full((5,), number)] @ truth[pieces]
+        back = moved_to_locks(found, Locks(held[pieces], truth[pieces]))
+        assert torch.allclose(back.rotation, truth.rotation[pieces], atol=1e-5)
+        assert torch.allclose(back.translation, truth.translation[pieces], atol=1e-5)
+
+
+class FirstCells:
+    """Puts every piece on the first cells, whatever is locked."""
+
+    name = "first cells"
+
+    def steps(self, puzzle: Puzzle, generator: torch.Generator) -> Iterator[Step]:
+        assert puzzle.truth is None
+        assert generator.initial_seed() == 7
+        count = torch.arange(len(puzzle))
+        yield Step(puzzle.board.poses(count, count % 4), 1.0)
+
+
+def test_answers_of_any_solver_keep_locks_may_lack_confidence_and_have_a_valid_seed(cut: Cut) -> None:
+    puzzle = locked(cut(3, 4), [0, 7], [11, 0], [3, 2])
+    cells, turns = puzzle.board.snap(assemble(puzzle, FirstCells(), seed=7).poses)
+    assert (cells[[0, 7]].tolist(), turns[[0, 7]].tolist()) == ([11, 0], [3, 2])
+    assert sorted(cells.tolist()) == list(range(12))
+    assert not assemble(cut(2, 3), FirstCells(), seed=7).confidence.any()
+    for seed in (-1, 2**63):
+        with pytest.raises(InputError, match=f"seed {seed} is out of range"):
+            assemble(puzzle, FirstCells(), seed)
 
 
 def test_locked_pieces_determine_the_turn_of_the_whole(cut: Cut) -> None:

@@ -68,7 +68,15 @@ def pack(puzzles: Sequence[Puzzle], find_matches: MatchFinder | None = None) -> 
 def with_matches(batch: PuzzleBatch, matches: Sequence[Matches]) -> PuzzleBatch:
     """A batch with the matches of each of its puzzles."""
     counts = torch.bincount(batch.puzzle)
-    return replace(batch, matches=join_matches(matches, (torch.cumsum(counts, 0) - counts).tolist()))
+    starts = (torch.cumsum(counts, 0) - counts).tolist()
+    joined = Matches(
+        torch.cat([one.first + start for one, start in zip(matches, starts, strict=True)]),
+        torch.cat([one.second + start for one, start in zip(matches, starts, strict=True)]),
+        Poses(torch.cat([one.pose.rotation for one in matches]), torch.cat([one.pose.translation for one in matches])),
+        torch.cat([one.slot for one in matches]),
+        torch.cat([one.evidence for one in matches]),
+    )
+    return replace(batch, matches=joined)
 
 
 def pack_copies(puzzle: Puzzle, matches: Sequence[Matches]) -> PuzzleBatch:
@@ -103,14 +111,3 @@ def _surroundings(puzzle: Puzzle) -> tuple[list[float], list[float]]:
         return [math.log(len(puzzle)) / 3, 0.0, puzzle.pieces.typical_length, 1.0], [1.0] * content.shape[-1]
     described = [math.log(board.rows) / 3, math.log(board.cols) / 3, board.pitch, len(puzzle) / board.cells]
     return described, [(board.cols - 1) * board.pitch, (board.rows - 1) * board.pitch]
-
-
-def join_matches(matches: Sequence[Matches], starts: Sequence[int]) -> Matches:
-    """Matches of several puzzles as one, each shifted to where its puzzle's rows start."""
-    return Matches(
-        torch.cat([m.first + start for m, start in zip(matches, starts, strict=True)]),
-        torch.cat([m.second + start for m, start in zip(matches, starts, strict=True)]),
-        Poses(torch.cat([m.pose.rotation for m in matches]), torch.cat([m.pose.translation for m in matches])),
-        torch.cat([m.slot for m in matches]),
-        torch.cat([m.evidence for m in matches]),
-    )

@@ -13,7 +13,7 @@ from diffassemble.core.limits import LIMITS, memory_budget
 from diffassemble.core.settings import Depth, Fraction, Natural, Settings, Times, Weight, Width
 from diffassemble.network.encoders import Backbone, OutlineBackbone
 from diffassemble.network.encoders.image import ImageBackbone, Symmetry
-from diffassemble.network.encoders.points import PLAIN_NETWORKS, VECTOR_NETWORKS
+from diffassemble.network.encoders.points import PlainBackbone, VectorBackbone
 
 
 @dataclass(frozen=True)
@@ -101,51 +101,39 @@ class ModelConfig(Settings):
         """Settings that do not work together, or that would have no effect."""
         pictures, outlines = (self.backbone in get_args(kind) for kind in (ImageBackbone, OutlineBackbone))
         spaces = ["cos_sin"] if pictures else ["plane"] if outlines else ["so3", "six_d", "quaternion"]
-        fitting = " or ".join(PLAIN_NETWORKS if self.symmetry == "plain" else VECTOR_NETWORKS)
+        fitting = get_args(PlainBackbone if self.symmetry == "plain" else VectorBackbone)
         turning = self.symmetry == "equivariant" and not (pictures or outlines)
         widths = {self.width} | ({self.hidden} if self.stack == "published" and self.layers > 1 else set())
         indivisible = self.layer == "unimp" and any(width % self.heads for width in widths)
         # Four products of each layer's width with itself, and a feed-forward part four times as wide; in float32.
         wide = max(self.width, self.hidden if self.stack == "published" else 0)
         too_large = 4 * 12 * self.layers * wide**2 > memory_budget()
-        not_plain = not pictures and (self.backbone in PLAIN_NETWORKS) != (self.symmetry == "plain")
+        not_plain = not pictures and (self.backbone in get_args(PlainBackbone)) != (self.symmetry == "plain")
         unequal = self.backbone == "resnet18" and self.symmetry == "plain"
         cells, rotations = self.head == "cells", self.head == "rotations"
         fixed = self.posed and (not turning or self.space == "quaternion")
         unturned = rotations and (self.space != "so3" or not self.posed or self.votes)
         sparse = self.degree or self.dropped_edges
+        unviewed = self.side_heads and not cells
+        unvoted = self.votes and self.space == "quaternion"
+        unjudged = self.verdicts and (not self.votes or self.on_board)
+        uneven = 1 < self.degree != int(self.degree)
         rules: tuple[tuple[object, str, str], ...] = (
             (self.space not in spaces, "space", f"{' or '.join(spaces)} with the backbone {self.backbone}"),
             (outlines and self.symmetry != "invariant", "symmetry", "invariant with the backbone outline"),
             (unequal, "symmetry", "equivariant or invariant with resnet18, whose convolutions are; or use light"),
-            (not_plain, "backbone", f"{fitting} to be {self.symmetry}"),
-            (
-                fixed,
-                "posed",
-                "off: it needs features that turn freely, of equivariant encoders of points in so3 or six_d",
-            ),
+            (not_plain, "backbone", f"{' or '.join(fitting)} to be {self.symmetry}"),
+            (fixed, "posed", "off: it needs features that turn freely, of equivariant encoders in so3 or six_d"),
             (indivisible, "heads", f"a divisor of the width {' and '.join(map(str, sorted(widths)))}"),
             (cells and self.space != "cos_sin", "head", "regression or rotations where there is no board"),
             (unturned, "head", "regression but in the space so3, posed and without votes"),
             (cells and self.stack == "published", "stack", "transformer with the head cells"),
-            (
-                self.side_heads and not cells,
-                "side_heads",
-                "off without the head cells, whose nodes are views of pieces",
-            ),
-            (
-                self.votes and self.space == "quaternion",
-                "votes",
-                "off with quaternions, whose mean is no mean of poses",
-            ),
-            (self.verdicts and (not self.votes or self.on_board), "verdicts", "off on boards and without votes"),
+            (unviewed, "side_heads", "off without the head cells, whose nodes are views of pieces"),
+            (unvoted, "votes", "off with quaternions, whose mean is no mean of poses"),
+            (unjudged, "verdicts", "off on boards and without votes"),
             (self.layer == "gcn" and self.edge_features, "edge_features", "off with gcn, which does not use them"),
             (too_large, "layers", f"fewer with a width of {wide}: so many numbers do not fit into memory"),
-            (
-                1 < self.degree != int(self.degree),
-                "degree",
-                "0 (all others), a share up to 1, or a whole number from 2 on",
-            ),
+            (uneven, "degree", "0 (all others), a share up to 1, or a whole number from 2 on"),
             (self.degree and self.dropped_edges, "degree", "0 with dropped_edges: both make graphs sparse"),
             (self.top_k and not (self.degree and self.pairwise), "top_k", "0 without a degree or without matches"),
             (self.sparse_solving and not sparse, "sparse_solving", "off without a degree or dropped_edges"),

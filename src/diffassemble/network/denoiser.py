@@ -1,9 +1,8 @@
 """The network (the paper's sections 3.1, 3.2 and 3.4): piece features, noisy poses and time in; clean poses X₀ out.
 
-`Denoiser.condition` encodes the pieces, chooses the graph and reads the matches, once a puzzle; `predict` then denoises
-k noisy versions of all n pieces, once a step. In the paper's form a node is [features | noisy pose | time]; `votes` and
-`edge_features` add what matches imply, `posed` turns the features into the noisy pose. With the head "cells" a node is
-one of the four views of a piece, and X₀ a distribution over the board's cells and turns.
+In the paper's form a node is [features | noisy pose | time]; `votes` and `edge_features` add what matches imply, and
+`posed` turns the features into the noisy pose. With the head "cells" a node is one of the four views of a piece, and
+X₀ a distribution over the board's cells and turns.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
 from diffassemble.network.encoders.image import TURNS
-from diffassemble.network.encoders.points import EXTENTS, PointEncoder, PosedFeatures
+from diffassemble.network.encoders.points import EXTENTS
 from diffassemble.network.evidence import BoardPosterior, Clusters, Estimates
 from diffassemble.network.heads import BoardCells, CellScores, Logits, RotationLogits
 from diffassemble.network.layers import STACKS
@@ -58,6 +57,8 @@ class RunConfig:
 
 
 RUN = RunConfig()
+PARTS: Mapping[str, Any] = Registry("parts", {})
+"""parts that the program's own models do not have"""
 
 Samples = Float[Tensor, "n k p"]
 """k versions of the states of n pieces"""
@@ -152,8 +153,7 @@ class Denoiser(PoseNetwork):
         edge_width = config.edge_slots * CHANNELS
         # Sizes of the clusters, and their reach along each axis.
         cluster_width = len(evidence.THRESHOLDS) * (1 + 2 * self.space.translation_width)
-        # Settings refuse `posed` with any other encoder.
-        self.standing = PosedFeatures(cast(PointEncoder, self.encoder)) if config.posed else None
+        self.standing = PARTS["posed"](self.encoder) if config.posed else None
         features = self.encoder.width // config.nodes_each
         node_width = features + config.pose_width + config.time_width
         node_width += (self.standing.width if self.standing else 0) + (BOARD_WIDTH if config.board else 0)
@@ -170,11 +170,11 @@ class Denoiser(PoseNetwork):
             self.sides = SideDescriptors(features) if config.side_heads else None
         elif config.head == "rotations":
             assert self.standing is not None
-            self.rotations = heads.RotationScores(self.standing.vectors, self.standing.width + EXTENTS, config.width)
+            self.rotations = PARTS["rotations"](self.standing.vectors, self.standing.width + EXTENTS, config.width)
             self.first_guess = nn.Linear(self.space.width, config.width)
         else:
             self.head = nn.Sequential(nn.Linear(config.width, 32), nn.GELU(), nn.Linear(32, self.space.width))
-            self.axes = heads.Axes(self.standing.vectors, config.width) if self.standing else None
+            self.axes = PARTS["axes"](self.standing.vectors, config.width) if self.standing else None
         self.trust = nn.Linear(config.width, estimates if self.in_space else 2 * estimates) if config.votes else None
         self.verdicts = heads.MatchScores(config.width) if config.verdicts else None
         if self.in_space:  # at first estimates are trusted by the matches' support, and nothing is added to them
@@ -204,7 +204,9 @@ class Denoiser(PoseNetwork):
             limits = (batch.room, 0.5) if config.on_board else (None, 0.0)
             grown = evidence.grow_clusters(matches, count, *limits)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
-            nodes += [seen_around(c.reach()) if config.nodes_each > 1 else c.reach() for c in grown]
+            # Beyond a piece's right, lower, left and upper side, in the frame of each of its nodes.
+            turns = range(config.nodes_each)
+            nodes += [torch.stack([c.reach().roll(by, 1) for by in turns], 1).flatten(0, 1) for c in grown]
             nodes += [self._for_nodes((c.sizes() / pieces)[:, None]) for c in grown]
             surroundings = batch.room, batch.board[:, 2]
             clusters = [(c, BoardPosterior.of(c, *surroundings) if config.on_board else None) for c in grown]
@@ -217,18 +219,12 @@ class Denoiser(PoseNetwork):
             nodes.append(locks.held[:, None].float())
         graph, voting = wire(config, batch, generator), matches if config.votes else None
         condition = Condition(features, torch.cat(nodes, 1), graph, batch.board[:, 2], voting, clusters, locks)
-        if config.head == "rotations":
-            return self._with_rotations(condition)
+        if self.standing is not None and config.head == "rotations":
+            shape = torch.cat([self.standing.shape(features), features[:, 3 * self.standing.vectors :]], 1)
+            seen = self.rotations.seen(features, shape)
+            turns, vectors = self.rotations(seen)
+            return replace(condition, seen=seen, alone=Prediction(vectors, turns=turns))
         return condition if config.head == "regression" else self._with_cells(condition, batch)
-
-    def _with_rotations(self, condition: Condition) -> Condition:
-        """With what the head "rotations" needs: features in all rotations, and the prediction of each piece alone."""
-        assert self.standing is not None
-        features = condition.features
-        shape = torch.cat([self.standing.shape(features), features[:, 3 * self.standing.vectors :]], 1)
-        seen = self.rotations.seen(features, shape)
-        turns, vectors = self.rotations(seen)
-        return replace(condition, seen=seen, alone=Prediction(vectors, turns=turns))
 
     def _with_cells(self, condition: Condition, batch: PuzzleBatch) -> Condition:
         """With what the head "cells" needs."""
@@ -308,7 +304,13 @@ class Denoiser(PoseNetwork):
             return Prediction(mixed + predicted, trust=trust, estimates=estimates, verdict=verdict)
         if self.axes is not None:
             predicted = self._turned_on(predicted, self.axes(nodes, known), rotation)
-        return Prediction(predicted if self.trust is None else predicted + self._mixture(self.trust(nodes), vectors))
+        if self.trust is None:
+            return Prediction(predicted)
+        # The estimates, mixed by how far each is trusted in translation and in rotation.
+        shares = (self.trust(nodes).unflatten(-1, (2, -1)) / vectors.shape[2]).unbind(2)
+        split = vectors.split([self.space.translation_width, self.space.width - self.space.translation_width], -1)
+        mixed = [(share[..., None] * part).sum(2) for share, part in zip(shares, split, strict=True)]
+        return Prediction(predicted + torch.cat(mixed, -1))
 
     def _scored(
         self,
@@ -371,14 +373,6 @@ class Denoiser(PoseNetwork):
         scaled = torch.cat(linear, 2).clamp(-RUN.farthest, RUN.farthest) * scale[..., None, None]
         return torch.cat([scaled, *decided], 2), None
 
-    def _mixture(self, trust: Float[Tensor, "n k two_o"], estimates: Float[Tensor, "n k o p"]) -> Samples:
-        """The estimates mixed by how far each is trusted in translation and in rotation."""
-        trust = trust.unflatten(-1, (2, -1)) / estimates.shape[2]
-        split = self.space.translation_width
-        translation = (trust[:, :, 0, :, None] * estimates[..., :split]).sum(2)
-        rotation = (trust[:, :, 1, :, None] * estimates[..., split:]).sum(2)
-        return torch.cat([translation, rotation], -1)
-
 
 NETWORKS: Mapping[str, type[PoseNetwork]] = Registry("networks", {"Denoiser": Denoiser})
 """networks that predict poses, by the kind in their configuration"""
@@ -421,11 +415,6 @@ def view_matches(matches: Matches) -> Matches:
     first, second = TURNS * matches.first[:, None] + turn, TURNS * matches.second[:, None] + facing
     every = torch.arange(len(matches), device=own.device).repeat_interleave(TURNS)
     return replace(matches[every], first=first.flatten(), second=second.flatten(), slot=direction.flatten())
-
-
-def seen_around(reach: Float[Tensor, "n 4"]) -> Float[Tensor, "m 4"]:
-    """The reach beyond a piece's right, lower, left and upper side, in the frame of each of its views."""
-    return torch.stack([reach.roll(turn, 1) for turn in range(TURNS)], 1).flatten(0, 1)
 
 
 def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:

@@ -1,15 +1,11 @@
 """Poses that matches imply: estimates of every pose by votes of matches and by clusters of pieces that hang together.
 
-A match implies a pose of its first piece given that of the second. Votes repeat half steps towards the mean of the
-implied poses: the synchronisation step of a graph connection Laplacian, linear in the poses, so that it is unbiased and
-averages the noise over ever more pieces. Clusters carry that to its limit: matches that do not contradict each other
-settle all relative poses within a cluster, so that the noisy poses of its members are averaged as one.
+Votes repeat half steps towards the mean of the poses that matches imply: the synchronisation step of a graph connection
+Laplacian. Clusters are its limit: matches fix all relative poses, and the noisy poses of all members are averaged.
 
-On boards estimates stay linear in the noisy poses, and a cluster's posterior over the places of the board is added. In
-the plane and in space rotations are projected to the nearest one, a match counts by the probability that it is true
-given the noisy poses, and poses of locked pieces are kept. There, lengths are in sizes of the whole, and accuracies of
-matches in a unit that every piece has: the size of the whole for broken objects, twice that of a typical flat piece.
-All numbers that describe estimates are angles and distances, which do not change when the whole is turned and moved.
+On boards estimates are linear in the noisy poses, and a cluster's posterior over the board is added. Off boards a match
+counts by the probability that it is true given the noisy poses; lengths are in sizes of the whole, and accuracies of
+matches in units: the size of the whole for broken objects, twice that of a typical flat piece.
 
 Shapes: n pieces, m matches, k samples, o estimates, d dimensions.
 """
@@ -308,23 +304,6 @@ def true_given_poses(
     return torch.sigmoid(torch.log(chance / (1 - chance))[:, None] + seen)
 
 
-def supported(
-    matches: Matches,
-    rotation: Float[Tensor, "n k o d d"],
-    place: Float[Tensor, "n k o d"],
-    unit: Float[Tensor, "n"],
-    config: EstimateConfig = DEFAULT,
-) -> tuple[Float[Tensor, "n k o"], Float[Tensor, "n k o"]]:
-    """How far poses agree with the matches of each piece: the sum of these matches' probabilities, and its share."""
-    angle, far = residuals(matches, rotation, place)
-    far = far / unit[matches.first, None, None]
-    shown = torch.exp(-0.5 * ((angle / config.shown_turn).square() + (far / config.shown_shift).square()))
-    known = matches.probability[:, None, None]
-    total = shown.new_zeros(place.shape[:3]).index_add(0, matches.first, known * shown)
-    every = known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known)
-    return total, total / (every + 0.1)
-
-
 class Estimates(NamedTuple):
     """Poses of n pieces in k samples by o estimates, numbers that describe them, and the matches' support of each."""
 
@@ -357,7 +336,13 @@ def estimates(
     joined = [one.placed(rotation, place, locks.held, rigid=True) for one in clusters]
     rotations = torch.cat([rotation[:, :, None], nearest_rotation(turned), *(r[:, :, None] for r, _ in joined)], 2)
     places = torch.cat([place[:, :, None], moved, *(p[:, :, None] for _, p in joined)], 2)
-    total, share = supported(matches, rotations, places, unit, config)
+    # The matches of each piece that agree with each estimate: the sum of their probabilities, and its share.
+    angle, far = residuals(matches, rotations, places)
+    far = far / unit[matches.first, None, None]
+    shown = torch.exp(-0.5 * ((angle / config.shown_turn).square() + (far / config.shown_shift).square()))
+    known = matches.probability[:, None, None]
+    total = shown.new_zeros(places.shape[:3]).index_add(0, matches.first, known * shown)
+    share = total / (known.new_zeros(len(place), 1, 1).index_add(0, matches.first, known) + 0.1)
     one, two = torch.triu_indices(ESTIMATES, ESTIMATES, 1, device=place.device)
     turns = angle_between(rotations[:, :, one], rotations[:, :, two]) / math.pi
     apart = (places[:, :, one] - places[:, :, two]).norm(dim=-1) / (spread * unit[:, None, None])

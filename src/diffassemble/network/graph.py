@@ -1,9 +1,7 @@
 """Graphs of nodes for message passing: complete graphs padded side by side, or edge lists (sender, receiver).
 
 Edge lists are in PyG's form, row 0 the sender, row 1 the receiver, each node also with itself. Large puzzles are solved
-on expanders: sparse random regular graphs, whose second eigenvalue is near the bound 2√(d−1) of Alon and Boppana, so
-that messages mix fast. Along edges, products of sparse matrices in 32 bits need no copy of a node for every edge.
-In all shapes g is whatever attends at once: samples times heads.
+on expanders: random regular graphs, on which messages mix fast. In shapes g is samples times heads.
 """
 
 from __future__ import annotations
@@ -249,17 +247,6 @@ class ListedFeatures:
         return values.permute(0, 2, 3, 1) if values.dim() == 4 else values
 
 
-def find_features(edges: Edges, count: int, matches: Matches, slots: int) -> ListedFeatures:
-    """The matches' evidence on edges among `count` nodes, which are sorted by receiver and sender."""
-    key = edges[1] * count + edges[0]
-    known = (matches.first < count) & (matches.second < count)
-    wanted = torch.where(known, matches.first * count + matches.second, -1)
-    edge = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
-    found = key[edge] == wanted
-    parts = (edge[found],), matches.first[found], matches.slot[found], matches.evidence[found]
-    return ListedFeatures(*parts, slots, (count,))
-
-
 @dataclass(frozen=True)
 class DenseGraph:
     """Complete graphs side by side, padded to the largest; the last `virtual` nodes of each are no pieces."""
@@ -335,7 +322,13 @@ class EdgeGraph:
         sender, receiver = torch.cat([edges, virtual_edges(puzzle, virtual)], 1)
         key = (receiver * count + sender).unique()
         edges = torch.stack([key % count, key // count])
-        features = None if matches is None else find_features(edges, count, matches, slots)
+        features = None
+        if matches is not None:
+            wanted = matches.first * count + matches.second
+            edge = torch.searchsorted(key, wanted).clamp(max=len(key) - 1)
+            found = key[edge] == wanted
+            parts = (edge[found],), matches.first[found], matches.slot[found], matches.evidence[found]
+            features = ListedFeatures(*parts, slots, (count,))
         return EdgeGraph(edges, Incidence.of(edges, count), features, len(puzzle))
 
     def spread(self, packed: Nodes, virtual: Float[Tensor, "v f"] | None = None) -> Float[Tensor, "m k f"]:

@@ -1,13 +1,8 @@
 """Heads that give X₀ as a distribution instead of one pose; X̂₀ is its mean, so that the diffusion is the paper's.
 
-Where several poses are possible, a regression can only learn their mean, which is none of them; a distribution keeps
-them apart. `CellScores` scores the cells and turns of a board, `RotationScores` the rotations of a fragment.
-
-On boards a node is a view, a piece in one of its four turns, and all weights are shared by the views:
-logit(cell, turn) = ⟨output of that view, embedding of the cell⟩. So turning a piece only shifts the turns, exactly, and
-one network serves every board. In space a candidate rotation is scored by the piece's vectors turned by it, so that
-what is learned of one rotation holds for every other. `MatchScores` gives the log odds of matches, and `Axes` turns
-fragments on from their noisy poses.
+A node is a view, a piece in one of its four turns, and all weights are shared by the views: logit(cell, turn) =
+⟨output of that view, embedding of the cell⟩. So turning a piece only shifts the turns, exactly, and one network serves
+every board. `MatchScores` gives the log odds of matches.
 """
 
 from __future__ import annotations
@@ -15,20 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from scipy.spatial.transform import Rotation
 from torch import Tensor, nn
 
 from diffassemble.core import Board, Matches, Poses, turn_matrix
 from diffassemble.core.matches import CHANNELS
 from diffassemble.network.encoders.image import TURNS
-from diffassemble.network.encoders.points import leading_vectors
 from diffassemble.network.evidence import ESTIMATES, Estimates, residuals
-from diffassemble.network.pretrained import stored_as
 
 Logits = Float[Tensor, "n k c 4"]
 """of every cell and clockwise quarter turn; cells that a piece's board does not have are −∞"""
@@ -178,80 +169,6 @@ def estimate_logits(
         own = turns[cells.pieces] - torch.einsum("nvko,nkoc->nkcv", near[cells.pieces], apart)
         parts.append(F.pad(own, (0, 0, 0, most - cells.board.cells)))
     return _in_order(parts, boards)
-
-
-@cache
-def grid() -> Float[Tensor, "turns 3 3"]:
-    """The 60 rotations of the icosahedron: no rotation is further than 45° from one of them."""
-    return torch.from_numpy(Rotation.create_group("I").as_matrix()).float()
-
-
-class RotationScores(nn.Module):
-    """Scores every rotation of the grid, and predicts the place of the piece for each.
-
-    A linear map of vectors v turned by G is ⟨G, P⟩ with P made of the vectors alone, so no vector is really turned.
-    """
-
-    def __init__(self, vectors: int, shape: int, width: int, hidden: int = 96) -> None:
-        super().__init__()
-        self.vectors, self.hidden = vectors, hidden
-        self.turned = nn.Linear(vectors, 3 * hidden, bias=False)
-        self.shape = nn.Linear(shape, hidden)
-        self.inner = nn.Linear(hidden, hidden)
-        self.last = nn.Linear(hidden, 4)
-        self.node = nn.Linear(width, hidden + 9)
-        self.alone = nn.Linear(hidden, 4)
-        stored_as(self, node="told")
-
-    def seen(self, features: Float[Tensor, "n f"], shape: Float[Tensor, "n s"]) -> Float[Tensor, "n turns h"]:
-        """Features of each piece in every rotation; `features` begin with vectors, which turn, `shape` does not."""
-        vectors = leading_vectors(features, self.vectors)
-        mixed = self.turned(vectors.mT).unflatten(-1, (3, self.hidden))  # n b a h
-        turned = torch.einsum("gab,nbah->ngh", grid().to(mixed), mixed)
-        return turned + self.shape(shape)[:, None]
-
-    def forward(
-        self, seen: Float[Tensor, "n turns h"], nodes: Float[Tensor, "n k w"] | None = None
-    ) -> tuple[RotationLogits, Float[Tensor, "n k 12"]]:
-        """Logits and X̂₀ by the nodes of k noisy versions, or by each piece alone (k = 1)."""
-        turns = grid().to(seen)
-        if nodes is None:
-            scored = self.alone(F.gelu(seen[:, None]))
-            logits = scored[..., 0]
-        else:
-            node, near = self.node(nodes).split([self.hidden, 9], -1)
-            hidden = F.gelu(seen[:, None] + node[:, :, None])
-            scored = self.last(F.gelu(self.inner(hidden)))
-            logits = scored[..., 0] + near @ turns.flatten(1).T
-        logits = logits.float()
-        chance = logits.softmax(-1)
-        place = (chance[..., None] * scored[..., 1:]).sum(2)
-        return logits, torch.cat([place, chance @ turns.flatten(1)], -1)
-
-
-def rotation_cross_entropy(
-    logits: RotationLogits, true: Float[Tensor, "n 3 3"], narrow: float = 2.0
-) -> Float[Tensor, ""]:
-    """Cross-entropy of distributions with targets about the true rotations: softmax(narrow · ⟨G, R⟩) over the grid."""
-    near = torch.einsum("gab,nab->ng", grid().to(true), true)
-    target = (narrow * near).softmax(-1)
-    return -(target[:, None] * logits.log_softmax(-1)).sum(-1).mean()
-
-
-class Axes(nn.Module):
-    """Rotations in the frame of the noisy pose, whose rows are mixtures of the piece's own vectors."""
-
-    def __init__(self, vectors: int, width: int) -> None:
-        super().__init__()
-        self.vectors = vectors
-        self.weights = nn.Linear(width, 3 * vectors)
-        nn.init.zeros_(self.weights.weight)
-        nn.init.zeros_(self.weights.bias)
-
-    def forward(self, nodes: Float[Tensor, "n k w"], features: Float[Tensor, "n k f"]) -> Float[Tensor, "n k 3 3"]:
-        """Mixtures of vectors, one for each axis of the whole."""
-        weights = self.weights(nodes).unflatten(-1, (3, self.vectors))
-        return weights.float() @ leading_vectors(features, self.vectors).float() / self.vectors**0.5
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ Layers have two paths that give the same numbers: dense for complete graphs, spa
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from diffassemble.extensions import Registry
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.graph import DenseGraph, EdgeGraph, Graph, edge_products, edge_sums
@@ -94,30 +95,7 @@ def softmax(logits: Float[Tensor, "e f"], starts: Int[Tensor, "m"]) -> Float[Ten
     return out / total.repeat_interleave(counts, 0, output_size=len(logits))
 
 
-class GCN(nn.Module):
-    """The paper's ablation, with PyG's parameters: x'_i = Σ_j W x_j / √(d_i d_j) + b, with d the number of senders."""
-
-    def __init__(self, width_in: int, width_out: int) -> None:
-        super().__init__()
-        self.lin = nn.Linear(width_in, width_out, bias=False)
-        self.bias = nn.Parameter(torch.zeros(width_out))
-        nn.init.xavier_uniform_(self.lin.weight)
-
-    def message_passing(self, nodes: Float[Tensor, "*places k f"], graph: Graph) -> Float[Tensor, "*places k g"]:
-        """Nodes (b, w, k, f) on dense graphs, (n, k, f) on edge lists."""
-        values = self.lin(nodes)
-        if isinstance(graph, EdgeGraph):
-            ends = graph.incidence
-            scale = ends.starts.diff().to(values).rsqrt()
-            weights = (scale[ends.sender] * scale[ends.receiver])[:, None].expand(-1, nodes.shape[1])
-            return edge_sums(weights, values, ends).to(values.dtype) + self.bias
-        present = graph.present[:, :, None, None]
-        mean = (values * present).sum(1, keepdim=True) / present.sum(1, keepdim=True)
-        return (mean + self.bias).expand(-1, nodes.shape[1], -1, -1)
-
-
-def _layer(config: ModelConfig, width_in: int, width_out: int, edge_width: int | None) -> nn.Module:
-    return GCN(width_in, width_out) if config.layer == "gcn" else UniMP(width_in, width_out, config.heads, edge_width)
+LAYERS: Mapping[str, type[nn.Module]] = Registry("parts", {"unimp": UniMP})
 
 
 class TransformerStack(nn.Module):
@@ -129,8 +107,8 @@ class TransformerStack(nn.Module):
 
     def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
         super().__init__()
-        width, depth = config.width, range(config.layers)
-        self.layers = nn.ModuleList(_layer(config, width, width, edge_width) for _ in depth)
+        width, depth, layer = config.width, range(config.layers), LAYERS[config.layer]
+        self.layers = nn.ModuleList(layer(width, width, config.heads, edge_width) for _ in depth)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in depth)
         self.side_heads = nn.ModuleList(SideHeads(width) for _ in depth if config.side_heads)
         exchanges = depth if config.nodes_each > 1 else ()
@@ -167,22 +145,4 @@ class ViewMean(nn.Module):
         return views.mean(-3, keepdim=True).expand_as(views).flatten(-4, -3)
 
 
-class PublishedStack(nn.Module):
-    """The paper's layers: width → hidden → … → width, one residual around them all."""
-
-    def __init__(self, config: ModelConfig, edge_width: int | None) -> None:
-        super().__init__()
-        widths = [config.width, *[config.hidden] * (config.layers - 1), config.width]
-        self.layers = nn.ModuleList(_layer(config, a, b, edge_width) for a, b in pairwise(widths))
-
-    def forward(
-        self, nodes: Float[Tensor, "*places k f"], graph: Graph, neighbours: None = None
-    ) -> Float[Tensor, "*places k f"]:
-        first, *others = self.layers
-        inner = first.message_passing(nodes, graph)  # type: ignore[operator]
-        for layer in others:
-            inner = layer.message_passing(F.gelu(inner), graph)  # type: ignore[operator]
-        return nodes + inner
-
-
-STACKS = {"transformer": TransformerStack, "published": PublishedStack}
+STACKS: Mapping[str, type[nn.Module]] = Registry("parts", {"transformer": TransformerStack})

@@ -1,8 +1,7 @@
 """Attention heads that compare what pieces show along their sides, learned with the rest of the network.
 
-A node here is a piece in one of its four turns, a view. One comparison, "does view l of that piece continue view k of
-this one to the right?", serves all four directions: what lies below a view is to the right of that view turned back by
-one quarter. So turning a piece only shifts its views.
+A node here is a view, a piece in one of its four turns. One comparison, "does view l of that piece continue view k of
+this one to the right?", serves all four directions, since what is below a view is to the right of it turned back.
 """
 
 from __future__ import annotations

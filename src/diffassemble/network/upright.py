@@ -108,14 +108,9 @@ def looked_at(height: int, width: int, side: int, longest: float = DEFAULT.longe
 
 
 def resized(pictures: Float[Tensor, "b 3 h w"], size: tuple[int, int]) -> Float[Tensor, "b 3 h2 w2"]:
-    """Pictures at another size, unknown colours filled in."""
-    pictures = filled(pictures)
+    """Pictures at another size, grey where colours are not known."""
+    pictures = pictures.nan_to_num(0.5)
     return pictures if pictures.shape[-2:] == size else F.interpolate(pictures, size, mode="bilinear", antialias=True)
-
-
-def filled(pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-    """Grey where colours are not known."""
-    return pictures.nan_to_num(0.5)
 
 
 @torch.no_grad()

