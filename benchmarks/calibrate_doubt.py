@@ -21,7 +21,7 @@ from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Evidence
 from diffassemble.squares.energy import Energy
-from diffassemble.squares.hybrid import HybridSolver
+from diffassemble.squares.network_solvers import HybridSolver
 from diffassemble.squares.pictures import picture_paths
 
 GRIDS = (4, 6, 6, 6, 8, 8, 10, 10, 12)

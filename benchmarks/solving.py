@@ -36,8 +36,8 @@ def measure(work: str, side: int, path: str, model: str, samples: int, steps: in
     from diffassemble.network.batch import pack
     from diffassemble.network.denoiser import Denoiser
     from diffassemble.squares.cut import cut_picture
-    from diffassemble.squares.diffusion import DiffusionSolver
     from diffassemble.squares.edges import match_finder
+    from diffassemble.squares.network_solvers import DiffusionSolver
 
     network = Denoiser.from_pretrained(model)
     network.config = replace(network.config, complete_up_to=0 if path == "sparse" else 10**9)

@@ -1,6 +1,6 @@
 """Two engines that grow square pieces along matches of their borders: seconds and accuracy of each.
 
-`compiled` is `squares.forest.Forest` (Kruskal's algorithm, one numba kernel), which the solvers use; `generic` is
+`compiled` is `squares.gallagher.Forest` (Kruskal's algorithm, one numba kernel), which the solvers use; `generic` is
 `assembly.growth.grown` with the constraint below: occupancy of a lattice, where the evidence for a join is the sum of
 the log odds of all sides that then meet. Both are trimmed to the board and filled in the same way.
 Run: python benchmarks/squares_growth.py [--grids 12 30] [--missing 0 0.2] [--erode 0 2] [--seeds 2]
@@ -25,7 +25,7 @@ from diffassemble.kinds.squares import bundled_edge_model
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import Evidence
 from diffassemble.squares.energy import Energy, EnergyConfig, match_sides
-from diffassemble.squares.forest import Forest
+from diffassemble.squares.gallagher import Forest
 
 Cell = tuple[int, int]
 UNLIKELY = -6.0

@@ -129,8 +129,7 @@ def _network(job: Job) -> Denoiser:
 
 def _solve(job: Job) -> Run:
     from diffassemble.network.denoiser import Denoiser
-    from diffassemble.squares.diffusion import DiffusionSolver
-    from diffassemble.squares.hybrid import HybridSolver
+    from diffassemble.squares.network_solvers import DiffusionSolver, HybridSolver
 
     network = _network(job)
     solver = HybridSolver() if job.work == "hybrid" else DiffusionSolver(network, job.steps, job.samples)

@@ -21,9 +21,8 @@ from diffassemble.network.denoiser import Denoiser
 from diffassemble.network.encoders import efficientnet
 from diffassemble.network.upright import Upright, UprightConfig
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edges import EdgeModel, EdgeModelConfig
-from diffassemble.squares.hybrid import HybridSolver
+from diffassemble.squares.network_solvers import DiffusionSolver, HybridSolver
 
 
 @pytest.fixture

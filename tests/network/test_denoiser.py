@@ -18,7 +18,7 @@ from diffassemble.network.denoiser import Denoiser, view_matches
 from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.evidence import POWERS, THRESHOLDS
 from diffassemble.network.graph import DenseGraph, EdgeGraph, complete_edges, lifted
-from diffassemble.network.sides import likely_neighbours
+from diffassemble.network.layers import likely_neighbours
 from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
 from diffassemble_research.parts import Axes, PosedFeatures
 

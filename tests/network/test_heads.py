@@ -22,7 +22,7 @@ from diffassemble.network.encoders import efficientnet
 from diffassemble.network.encoders.image import four_views, frozen_features
 from diffassemble.network.encoders.points import PointEncoder
 from diffassemble.network.heads import expected
-from diffassemble.network.sampling import denoise
+from diffassemble.network.judge import denoise
 from diffassemble.squares.cut import cut_picture
 from diffassemble.squares.edges import find_matches
 from diffassemble.squares.placement import place_by_logits

@@ -14,12 +14,14 @@ from torch import Tensor
 from diffassemble.core import Board, Poses, Puzzle, Solver, Step
 from diffassemble.evaluation.metrics import direct_comparison_free, neighbour_accuracy
 from diffassemble.squares.edges import Borders
-from diffassemble.squares.forest import QUARTERS, Forest, held_by_frames
 from diffassemble.squares.gallagher import (
+    QUARTERS,
     Candidates,
+    Forest,
     GallagherSolver,
     RatedPlacement,
     fill_board,
+    held_by_frames,
     on_cycles,
 )
 from diffassemble.squares.global_solvers import (

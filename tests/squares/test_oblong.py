@@ -19,7 +19,7 @@ from diffassemble.kinds import make_solver
 from diffassemble.kinds.squares import SQUARES, bundled_edge_model
 from diffassemble.squares.cut import cut_picture, tiles
 from diffassemble.squares.edges import Borders, Evidence
-from diffassemble.squares.grid import candidate_boards
+from diffassemble.squares.placement import candidate_boards
 
 BOARD = Board(5, 4)
 HEIGHT, WIDTH = 100, 240

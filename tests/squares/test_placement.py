@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from diffassemble.core import Board, ImagePieces, Locks, Poses, Puzzle, turn_matrix
 from diffassemble.core.poses import random_rotations
-from diffassemble.network.sampling import average
-from diffassemble.squares.grid import candidate_boards, choose_board, set_aside
-from diffassemble.squares.placement import matching, place
+from diffassemble.network.judge import average
+from diffassemble.squares.placement import candidate_boards, choose_board, matching, place, set_aside
 
 
 def loose(count: int, seed: int) -> Poses:

@@ -23,11 +23,10 @@ from diffassemble.core.solver import content_order
 from diffassemble.evaluation.metrics import direct_comparison_free
 from diffassemble.network.batch import PuzzleBatch, pack
 from diffassemble.network.denoiser import Denoiser
-from diffassemble.network.sampling import denoise
-from diffassemble.squares.diffusion import DiffusionSolver
+from diffassemble.network.judge import denoise
 from diffassemble.squares.edges import EdgeModel, EdgeModelConfig, find_matches, match_finder
 from diffassemble.squares.energy import EnergyConfig
-from diffassemble.squares.hybrid import HybridConfig, HybridSolver
+from diffassemble.squares.network_solvers import DiffusionSolver, HybridConfig, HybridSolver
 
 Cut = Callable[..., Puzzle]
 QUICK = HybridConfig(effort=10_000, starts=2, longest=4.0)

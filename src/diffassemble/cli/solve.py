@@ -85,7 +85,7 @@ def solve(
     from diffassemble.io.documents import parse_grid
     from diffassemble.io.puzzles import open_input
     from diffassemble.kinds import kind_of, make_solver
-    from diffassemble.squares.grid import set_aside
+    from diffassemble.squares.placement import set_aside
 
     # 1. Check the options, and read the pieces.
     check_seed(seed)

@@ -18,8 +18,17 @@ from diffassemble.core.thresholds import LIKELY
 from diffassemble.fragments.standing import CanonicalRotation, stood
 from diffassemble.network.batch import pack
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.judge import anchored, assembled, denoised, judge, linked, tree_poses
-from diffassemble.network.sampling import average, denoise, sample_count
+from diffassemble.network.judge import (
+    anchored,
+    assembled,
+    average,
+    denoise,
+    denoised,
+    judge,
+    linked,
+    sample_count,
+    tree_poses,
+)
 
 FindMatches = Callable[[Puzzle], Matches]
 

@@ -74,7 +74,7 @@ def check_room(pieces: ImagePieces, board: Board, source: Path) -> None:
 def check_count(count: int, board: Board, source: Path) -> None:
     """Refuse more pieces than the board has cells, and propose a board that holds them."""
     if count > board.cells:
-        from diffassemble.squares.grid import roomy_board
+        from diffassemble.squares.placement import roomy_board
 
         room = roomy_board(count)
         raise InputError(

@@ -22,11 +22,9 @@ from diffassemble.network.upright import bundled_upright, warn_once
 from diffassemble.rendering import flat
 from diffassemble.squares import gallagher, global_solvers
 from diffassemble.squares.cut import cut_picture
-from diffassemble.squares.diffusion import DiffusionSolver
 from diffassemble.squares.edges import CompareEdges, find_matches, load_edge_model
-from diffassemble.squares.grid import choose_board
-from diffassemble.squares.hybrid import HybridSolver
-from diffassemble.squares.placement import Uprighter, turn_to_upright
+from diffassemble.squares.network_solvers import DiffusionSolver, HybridSolver
+from diffassemble.squares.placement import Uprighter, choose_board, turn_to_upright
 
 if TYPE_CHECKING:
     from diffassemble.network.denoiser import Denoiser, PoseNetwork

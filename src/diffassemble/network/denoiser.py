@@ -35,9 +35,8 @@ from diffassemble.network.encoders.image import TURNS
 from diffassemble.network.encoders.points import EXTENTS
 from diffassemble.network.evidence import BoardPosterior, Clusters, Estimates
 from diffassemble.network.heads import BoardCells, CellScores, Logits, RotationLogits
-from diffassemble.network.layers import STACKS
+from diffassemble.network.layers import STACKS, Neighbours, SideDescriptors, Sides, likely_neighbours
 from diffassemble.network.pretrained import CONFIG, Pretrained, find_model
-from diffassemble.network.sides import Neighbours, SideDescriptors, Sides, likely_neighbours
 
 
 @dataclass(frozen=True)

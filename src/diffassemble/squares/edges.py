@@ -2,10 +2,8 @@
 
 Mahalanobis gradient compatibility (Gallagher 2012): side i predicts the pixels beyond itself, c = edge + mean
 gradient, with the covariance S of its own gradients; side j is scored by Σ_r (x_r − c_r)ᵀ S⁻¹ (x_r − c_r).
-Learned compatibility works across a gap, too: every side predicts the colours of its neighbour, each with a precision,
-and has a learned embedding. In both a side is two vectors, its prediction and its content, and all pairs of sides are
-one matrix product. A logistic regression combines them to one probability; its coefficients depend on how many pixels
-pieces have lost and are saved with the model.
+Learned compatibility also works across a gap. In both a side is two vectors, its prediction and its content, and all
+pairs of sides are one matrix product. A logistic regression combines them to one probability.
 
 Sides of a piece, clockwise: 0 right, 1 bottom, 2 left, 3 top. Side a of piece i has index 4i + a. Oblong pieces fit at
 half turns only: upright sides touch upright ones, level sides touch level ones.
@@ -540,20 +538,12 @@ def _load(folder: Path) -> EdgeModel:
 
 def side_strips(pixels: Float[Tensor, "n 3 h w"], config: EdgeModelConfig) -> Float[Tensor, "sides 3 d l"]:
     """Pixels along every side, from the outermost line inwards, resampled to `length`; pieces may be of any size."""
-    if pixels.shape[-1] == pixels.shape[-2]:
-        return _strips(pixels, config, range(SIDES))
-    apart = [_strips(pixels, config, sides).unflatten(0, (-1, 2)) for sides in ((0, 2), (1, 3))]
-    return torch.stack(apart, 2).flatten(0, 2)
-
-
-def _strips(
-    pixels: Float[Tensor, "n 3 h w"], config: EdgeModelConfig, sides: Sequence[int]
-) -> Float[Tensor, "m 3 d l"]:
-    views = [torch.rot90(pixels, side, (-2, -1))[..., -config.depth :] for side in sides]
-    strips = torch.stack(views, 1).flatten(0, 1).flip(-1).mT
-    lacking = config.depth - strips.shape[2]
-    strips = torch.cat([strips, strips[:, :, -1:].expand(-1, -1, lacking, -1)], 2)
-    if strips.shape[-1] == config.length:
-        return strips
-    resampled = F.interpolate(strips.flatten(1, 2), config.length, mode="linear", align_corners=False)
-    return resampled.unflatten(1, (3, config.depth))
+    sides = []
+    for side in range(SIDES):
+        strips = torch.rot90(pixels, side, (-2, -1))[..., -config.depth :].flip(-1).mT
+        lacking = config.depth - strips.shape[2]
+        strips = torch.cat([strips, strips[:, :, -1:].expand(-1, -1, lacking, -1)], 2).flatten(1, 2)
+        if strips.shape[-1] != config.length:
+            strips = F.interpolate(strips, config.length, mode="linear", align_corners=False)
+        sides.append(strips.unflatten(1, (3, config.depth)))
+    return torch.stack(sides, 1).flatten(0, 1)

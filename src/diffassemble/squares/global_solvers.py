@@ -1,16 +1,12 @@
 """Border solvers that place all pieces at once: linear programs (Yu) and connection graphs (Huroyan).
 
-R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472): the best
-match of every side by Mahalanobis gradient compatibility, weighted by how much worse its rivals are (section 3.1);
-linear programs over the places of all pieces, which reject matches until the rest agrees (sections 3.2 to 3.4); unknown
-turns (section 3.5); trees that remain apart are assembled like Gallagher's. The authors run several settings and take
-the best result; so does this solver, with four settings of which matches are accepted.
+R. Yu, C. Russell, L. Agapito, "Solving Jigsaw Puzzles with Linear Programming", BMVC 2016 (arXiv 1511.04472): linear
+programs over the places of all pieces, which reject matches until the rest agrees; several settings, of which the best
+result counts.
 
 V. Huroyan, G. Lerman, H.-T. Wu, "Solving Jigsaw Puzzles by the Graph Connection Laplacian", SIAM J. Imaging Sci. 2020:
-a connection graph from the best matches of sides, cleaned by loops of four; turns from the lowest eigenvector of its
-Laplacian; places, now that turns are known, by Yu's linear programs; pieces that do not fit are taken out, the holes
-are filled, and the borders that now meet make the next graph, several times over. Trees that the programs leave apart
-are joined by any matches, so that a piece may be turned against its connections, which changes the next graph.
+turns from the lowest eigenvector of a graph of matches, cleaned by loops of four; places by Yu's linear programs; the
+borders that then meet make the next graph, several times over.
 """
 
 from __future__ import annotations
@@ -32,8 +28,16 @@ from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.squares import gallagher
 from diffassemble.squares.edges import Borders, Partners
-from diffassemble.squares.forest import QUARTERS, Forest
-from diffassemble.squares.gallagher import BorderSolver, Candidates, Placing, RatedPlacement, parts, turn_between
+from diffassemble.squares.gallagher import (
+    QUARTERS,
+    BorderSolver,
+    Candidates,
+    Forest,
+    Placing,
+    RatedPlacement,
+    parts,
+    turn_between,
+)
 from diffassemble.squares.placement import touching_sides
 
 

@@ -1,10 +1,8 @@
 """Collections of pictures to cut puzzles from: any folder, and the two collections of the paper.
 
-The paper (supplementary, "Dataset Details") gives the sizes of its splits but not which picture is on which side. The
-lists are in the authors' repository (github.com/IIT-PAVIS/DiffAssemble, folder datasets/data_splits), which has no
-licence; put the two text files of a collection into its folder, or into `data_splits` in it, and they are used. Without
-them a fixed split of the same sizes is used: CelebA-HQ by number, 0…23999 for training and 24000…29999 for testing;
-WikiArt by a seeded hash of the file's name.
+The paper's lists are in the authors' repository (github.com/IIT-PAVIS/DiffAssemble, folder datasets/data_splits): the
+two text files of a collection are used if they are in its folder, or in `data_splits` in it. Without them a split of
+the same sizes is used: CelebA-HQ by number, WikiArt by a seeded hash of the file's name.
 """
 
 from __future__ import annotations

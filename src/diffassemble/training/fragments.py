@@ -33,8 +33,7 @@ from diffassemble.io.atomic import cache_folder
 from diffassemble.network.batch import PuzzleBatch, pack, with_matches
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
-from diffassemble.network.judge import corrupt_matches
-from diffassemble.network.sampling import denoise
+from diffassemble.network.judge import corrupt_matches, denoise
 from diffassemble.training.config import Config
 from diffassemble.training.data import (
     Mixture,

@@ -16,7 +16,7 @@ from diffassemble.network.batch import MatchFinder, pack
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.denoiser import PoseNetwork
 from diffassemble.network.encoders.image import PIECE_PIXELS, TURNS, frozen_features
-from diffassemble.network.sampling import denoise
+from diffassemble.network.judge import denoise
 from diffassemble.squares.cut import crop_to_board, cut_picture, fitted, tiles
 from diffassemble.squares.edges import match_finder
 from diffassemble.squares.placement import place, place_by_logits
