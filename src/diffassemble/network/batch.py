@@ -39,13 +39,13 @@ class PuzzleBatch:
 
     def to(self, device: torch.device) -> PuzzleBatch:
         """The same on another device."""
-        return _moved(self, device)
+        return moved(self, device)
 
 
-def _moved(value: Any, device: torch.device) -> Any:
+def moved(value: Any, device: torch.device) -> Any:
     """A value with all tensors in it, and in the dataclasses that it holds, on another device."""
     if is_dataclass(value) and not isinstance(value, type | Board):
-        parts = {field.name: _moved(getattr(value, field.name), device) for field in fields(value)}
+        parts = {field.name: moved(getattr(value, field.name), device) for field in fields(value)}
         return replace(value, **parts)
     return value.to(device) if isinstance(value, Tensor) else value
 

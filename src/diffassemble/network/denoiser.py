@@ -28,7 +28,7 @@ from diffassemble.extensions import Registry
 from diffassemble.io.reading import read_json
 from diffassemble.network import evidence, heads
 from diffassemble.network import graph as graphs
-from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch
+from diffassemble.network.batch import BOARD_WIDTH, PuzzleBatch, moved
 from diffassemble.network.config import ModelConfig
 from diffassemble.network.encoders import Encoder, make_encoder
 from diffassemble.network.encoders.image import TURNS
@@ -197,7 +197,10 @@ class Denoiser(PoseNetwork):
         if config.pairwise:
             assert matches is not None, "this model needs pairwise evidence: pack(..., find_matches)"
             of_nodes = view_matches(matches) if config.nodes_each > 1 else matches
-            nodes.append(best_evidence(of_nodes, len(features), config.edge_slots))
+            # For every node and slot the best evidence of each channel: does this side have a match at all?
+            best = matches.evidence.new_zeros(len(features) * config.edge_slots, matches.evidence.shape[-1])
+            row = (of_nodes.first * config.edge_slots + of_nodes.slot)[:, None].expand_as(of_nodes.evidence)
+            nodes.append(best.scatter_reduce(0, row, of_nodes.evidence, "amax").view(len(features), -1))
         if config.votes and matches is not None:
             # On boards pieces keep a distance; middles of fragments may be anywhere.
             limits = (batch.room, 0.5) if config.on_board else (None, 0.0)
@@ -213,8 +216,10 @@ class Denoiser(PoseNetwork):
             nodes.append(self._for_nodes(batch.board))
         if self.standing is not None:
             nodes.append(self.standing.shape(features))
-        locks = locks_of(batch) if self.in_space else None
-        if locks is not None:
+        locks = None
+        if self.in_space:
+            none = torch.zeros_like(batch.puzzle, dtype=torch.bool)
+            locks = batch.locks or Locks(none, moved(Poses.identity(count, batch.room.shape[1]), none.device))
             nodes.append(locks.held[:, None].float())
         graph, voting = wire(config, batch, generator), matches if config.votes else None
         condition = Condition(features, torch.cat(nodes, 1), graph, batch.board[:, 2], voting, clusters, locks)
@@ -270,11 +275,14 @@ class Denoiser(PoseNetwork):
         if self.standing is not None:
             rotation = self.space.to_poses(noisy.flatten(0, 1)).rotation.unflatten(0, noisy.shape[:2])
             known = self.standing.turned(known, rotation)
+        # Time as waves of frequencies from 1 to 1000.
+        frequency = torch.exp(torch.linspace(0, math.log(1000), self.config.time_width // 2, device=time.device))
+        angle = (time / self.config.times)[..., None] * frequency
         parts = [
             known,
             condition.surroundings[:, None].expand(-1, samples, -1),
             self.pose_embedding(seen.flatten(3)).flatten(0, 1),
-            self._for_nodes(time_embedding(time / self.config.times, self.config.time_width)),
+            self._for_nodes(torch.cat([angle.sin(), angle.cos()], -1)),
         ]
         joined = self.join(torch.cat(parts if estimates is None else [*parts, estimates.numbers], -1))
         if cells:
@@ -386,22 +394,6 @@ def load_network(name: str | os.PathLike[str]) -> PoseNetwork:
     return NETWORKS.get(kind if isinstance(kind, str) else "", Denoiser).from_pretrained(folder)
 
 
-def locks_of(batch: PuzzleBatch) -> Locks:
-    """Which pieces of a batch have known poses."""
-    if batch.locks is not None:
-        return batch.locks
-    poses = Poses.identity(len(batch.puzzle), batch.room.shape[1])
-    none = torch.zeros_like(batch.puzzle, dtype=torch.bool)
-    return Locks(none, Poses(poses.rotation.to(batch.board), poses.translation.to(batch.board)))
-
-
-def best_evidence(matches: Matches, count: int, slots: int) -> Float[Tensor, "n s"]:
-    """For every piece and slot the best evidence of each channel: does this side have a match at all?"""
-    best = matches.evidence.new_zeros(count * slots, matches.evidence.shape[-1])
-    row = (matches.first * slots + matches.slot)[:, None].expand_as(matches.evidence)
-    return best.scatter_reduce(0, row, matches.evidence, "amax").view(count, -1)
-
-
 def view_matches(matches: Matches) -> Matches:
     """Matches of pieces as matches of their views, which touch if they are turned so; the slot is the direction.
 
@@ -414,13 +406,6 @@ def view_matches(matches: Matches) -> Matches:
     first, second = TURNS * matches.first[:, None] + turn, TURNS * matches.second[:, None] + facing
     every = torch.arange(len(matches), device=own.device).repeat_interleave(TURNS)
     return replace(matches[every], first=first.flatten(), second=second.flatten(), slot=direction.flatten())
-
-
-def time_embedding(share: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n w"]:
-    """Sines and cosines of time in [0, 1] at frequencies from 1 to 1000."""
-    frequency = torch.exp(torch.linspace(0, math.log(1000), width // 2, device=share.device))
-    angle = share[..., None] * frequency
-    return torch.cat([angle.sin(), angle.cos()], -1)
 
 
 def wire(config: ModelConfig, batch: PuzzleBatch, generator: torch.Generator | None) -> graphs.Graph:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int, Int64
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from diffassemble.assembly.forest import join
@@ -126,7 +126,7 @@ def grow_clusters(
     """
     ranked = matches[matches.probability.argsort(descending=True, stable=True)]
     pairs = torch.stack([ranked.first, ranked.second], 1).cpu().numpy()
-    dimension = matches.pose.translation.shape[-1]
+    dimension, device = matches.pose.translation.shape[-1], matches.first.device
     # In the plane z is 0 and the box is flat.
     relative = np.tile(np.eye(3, 4), (len(ranked), 1, 1))
     relative[:, :dimension, :dimension] = ranked.pose.rotation.double().cpu().numpy()
@@ -143,20 +143,16 @@ def grow_clusters(
         chosen, refused = slice(done, enough), np.empty(enough - done, np.bool_)
         along = pairs[chosen], relative[chosen], enough - done, refused
         join(*along, *trees, closest[chosen], limits, none, none, 0, 0)
-        clusters.append(_snapshot(label, frame[:, :dimension, [*range(dimension), 3]], matches.first.device))
+        # A copy, in frames whose origin is the middle of the box of each cluster.
+        translation = frame[:, :dimension, 3]
+        low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
+        np.minimum.at(low, label, translation)
+        np.maximum.at(high, label, translation)
+        parts = frame[:, :dimension, :dimension], translation - (low[label] + high[label]) / 2
+        poses = Poses(*(torch.from_numpy(part.astype(np.float32, order="C")).to(device) for part in parts))
+        clusters.append(Clusters(torch.from_numpy(label.copy()).to(device), poses))
         done = enough
     return clusters
-
-
-def _snapshot(label: Int64[np.ndarray, "n"], frame: Float64[np.ndarray, "n d e"], device: torch.device) -> Clusters:
-    """The clusters at present, in frames whose origin is the middle of each one's box."""
-    translation = frame[:, :, -1]
-    low, high = np.full_like(translation, np.inf), np.full_like(translation, -np.inf)
-    np.minimum.at(low, label, translation)
-    np.maximum.at(high, label, translation)
-    centred = translation - (low[label] + high[label]) / 2
-    rotation, centred = (torch.from_numpy(part.astype(np.float32, order="C")) for part in (frame[:, :, :-1], centred))
-    return Clusters(torch.from_numpy(label.copy()).to(device), Poses(rotation.to(device), centred.to(device)))
 
 
 @dataclass(frozen=True)

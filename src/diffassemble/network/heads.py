@@ -42,12 +42,6 @@ def place_features(board: Board, waves: int = 12) -> Float[Tensor, "c q"]:
 PLACE_FEATURES = place_features(Board(1, 1)).shape[1]
 
 
-def cell_codes(board: Board) -> Float[Tensor, "c 4 4"]:
-    """The vector (x, y, cos θ, sin θ) of every cell and turn."""
-    turn = turn_matrix(torch.arange(TURNS))[:, :, 0]
-    return torch.cat([board.centres()[:, None].expand(-1, TURNS, -1), turn.expand(board.cells, -1, -1)], -1)
-
-
 def seen_from_views(vectors: Float[Tensor, "n k *o 4"]) -> Float[Tensor, "n 4 k *o 4"]:
     """Noisy poses in the frame of each view of a piece: the rotation is (1, 0) where the view agrees with it."""
     place, turn = vectors[..., :2], vectors[..., 2:]
@@ -65,6 +59,7 @@ class BoardCells:
     embedding: Float[Tensor, "c w"]
     waves: Float[Tensor, "c q"]
     codes: Float[Tensor, "c 4 4"]
+    """the vector (x, y, cos θ, sin θ) of every cell and turn"""
 
 
 def _in_order(parts: Sequence[Tensor], boards: Sequence[BoardCells]) -> Tensor:
@@ -118,7 +113,8 @@ class CellEmbedding(nn.Module):
         for board in dict.fromkeys(boards):
             of_board = torch.tensor([other == board for other in boards], device=puzzle.device)
             waves = place_features(board).to(puzzle.device)
-            codes = cell_codes(board).to(puzzle.device)
+            turn = turn_matrix(torch.arange(TURNS))[:, :, 0].expand(board.cells, -1, -1)
+            codes = torch.cat([board.centres()[:, None].expand(-1, TURNS, -1), turn], -1).to(puzzle.device)
             found.append(BoardCells(board, of_board[puzzle].nonzero()[:, 0], self.place(waves), waves, codes))
         return found
 

@@ -321,16 +321,9 @@ def find_candidates(
     first, second = best[:, :1], best[:, 1:]
     lead = torch.where(level <= first + config.same, second, first) - level
     lead_there = torch.where(level <= first[side, 0] + config.same, second[side, 0], first[side, 0]) - level
-    chance, chance_there = (
-        _log_odds(fit - total).clamp(-config.certain, config.certain)
-        for total in (normaliser[:, None], normaliser[side])
-    )
-    return Candidates(side, level, lead, lead_there, chance, chance_there)
-
-
-def _log_odds(log_probability: Tensor) -> Tensor:
-    probable = log_probability.clamp(max=-1e-6)
-    return probable - torch.log(-torch.expm1(probable))
+    probable = [(fit - total).clamp(max=-1e-6) for total in (normaliser[:, None], normaliser[side])]
+    chances = [(log - torch.log(-torch.expm1(log))).clamp(-config.certain, config.certain) for log in probable]
+    return Candidates(side, level, lead, lead_there, *chances)
 
 
 class Evidence:
@@ -345,12 +338,6 @@ class Evidence:
         """Border gradients of all sides."""
         return Borders.of(self.pixels)
 
-    def compatibility(self, edge_model: CompareEdges) -> EdgeCompatibility:
-        """Learned compatibility of all sides."""
-        if edge_model not in self._learned:
-            self._learned[edge_model] = edge_model(self.pixels, self.borders)
-        return self._learned[edge_model]
-
     def matches(
         self, pitch: float, keep: int = 8, edge_model: CompareEdges | None = None, config: ComparisonConfig = DEFAULT
     ) -> Matches:
@@ -359,7 +346,9 @@ class Evidence:
             partners = self.borders.best(keep, config.edges)
             side, channels = partners.side, evidence(partners, config.edges)
         else:
-            compatibility = self.compatibility(edge_model)
+            if edge_model not in self._learned:
+                self._learned[edge_model] = edge_model(self.pixels, self.borders)
+            compatibility = self._learned[edge_model]
             found = find_candidates(self.borders, compatibility, keep, config)
             side, channels = found.side, found.evidence(compatibility.odds, config)
         rows = torch.arange(len(side), device=side.device).repeat_interleave(side.shape[1])

@@ -109,9 +109,8 @@ def rank_placements(placements: list[Placement], board: Board, matches: Matches 
     for index, placement in enumerate(placements):
         others = placements[:index] + placements[index + 1 :]
         agreed = int(matching(board, placement, others).sum()) / max(1, len(others)) if others else 0.0
-        ranks.append(
-            agreed if matches is None else agreed + float(realised(board.poses(*placement), matches, board.pitch))
-        )
+        borders = 0.0 if matches is None else float(realised(board.poses(*placement), matches, board.pitch))
+        ranks.append(agreed + borders)
     return ranks
 
 

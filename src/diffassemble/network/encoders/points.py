@@ -1,8 +1,7 @@
 """Features of pieces by points on their surface (section 3.1), exactly equivariant to rotations of space.
 
-Features are `vectors` times three numbers, which turn with the piece, then numbers that do not: the piece's extents.
-Layers are those of vector neurons (Deng et al. 2021) on (…, 3, channels), without biases; the graph of neighbours of a
-cloud is found once and used by every layer.
+Features are `vectors` times three numbers, which turn with the piece, then its extents, which do not. Layers are those
+of vector neurons (Deng et al. 2021) on (…, 3, channels); the graph of neighbours of a cloud is found once.
 """
 
 from __future__ import annotations
