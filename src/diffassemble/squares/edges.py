@@ -467,36 +467,28 @@ class EdgeModel(Pretrained):
         setting = torch.cat([3 * mean[:, :1, 0, 0], contrast[..., 0, 0].log() + 3, size, lost], 1)
         maps = self.stem(((strips - mean) / contrast).flatten(1, 2)) + self.setting(setting)[..., None]
         maps = F.relu(self.norm(self.blocks(maps)))
-        predicted, observed = self._continuation(strips, contrast, maps)
-        # Rare content counts more when it fits.
-        constant = self.rare(maps.mean(-1)).float()
-        own, answer = self.embed(maps).float().chunk(2, 1)
-        return EdgeCompatibility(
-            torch.cat([predicted, constant, 0.1 * own.flatten(1)], 1),
-            torch.cat([observed, torch.ones_like(constant), answer.flip(-1).flatten(1)], 1),
-            self.alone + 0.0,  # not a parameter any more, where no gradients are wanted
-            self.odds[gap],
-            gap,
-        )
-
-    def _continuation(
-        self,
-        strips: Float[Tensor, "sides 3 d l"],
-        contrast: Float[Tensor, "sides 3 1 1"],
-        maps: Float[Tensor, "sides w h"],
-    ) -> tuple[Float[Tensor, "sides f"], Float[Tensor, "sides f"]]:
-        """The log likelihood of what one side shows under the Gaussian that another predicts, as a dot product."""
+        # The log likelihood of what one side shows under the Gaussian that another predicts, as a dot product.
         colour = torch.arange(self.config.observed, device=strips.device) % 3
-        observed = torch.einsum("kd,nkdl->nkl", self.observe, strips[:, colour])
+        shown = torch.einsum("kd,nkdl->nkl", self.observe, strips[:, colour])
         scale = contrast[:, colour, 0]
         change, certainty = self.predict(maps).float().unflatten(1, (2, -1, 2)).mT.flatten(-2).unbind(1)
-        mean = observed * self.mirrored + scale * change
+        mean = shown * self.mirrored + scale * change
         precision = ((self.level + certainty).exp() / scale.square()).clamp(max=self.config.least_deviation**-2)
         constant = (0.5 * precision.log() - precision * mean.square()).sum((1, 2))[:, None]
         temperature = self.temperature.exp() / self.config.length**0.5
         predicted = temperature * torch.cat([-precision.flatten(1), (2 * precision * mean).flatten(1), constant], 1)
-        facing = observed.flip(-1)  # the neighbour reads the common border the other way
-        return predicted, torch.cat([facing.square().flatten(1), facing.flatten(1), torch.ones_like(constant)], 1)
+        facing = shown.flip(-1)  # the neighbour reads the common border the other way
+        ones = torch.ones_like(constant)
+        # Rare content counts more when it fits.
+        rare = self.rare(maps.mean(-1)).float()
+        own, answer = self.embed(maps).float().chunk(2, 1)
+        return EdgeCompatibility(
+            torch.cat([predicted, rare, 0.1 * own.flatten(1)], 1),
+            torch.cat([facing.square().flatten(1), facing.flatten(1), ones, ones, answer.flip(-1).flatten(1)], 1),
+            self.alone + 0.0,  # not a parameter any more, where no gradients are wanted
+            self.odds[gap],
+            gap,
+        )
 
     @torch.no_grad()
     def compare(

@@ -456,7 +456,13 @@ class GallagherSolver(BorderSolver):
         # 1. Grow trees along the clearest matches.
         board, forest = puzzle.board, Forest.of(len(puzzle))
         yield Step(forest.layout(board), done=0.0)
-        matches, tried = ranked_matches(partners).numpy(), 0
+        # By the product of their ratios to the second best of either side.
+        score, matches, tried = partners.score + EDGES.softening, np.zeros((0, 2), np.int64), 0
+        if partners.side.numel():
+            ratio = score / score[:, 1:2] * (score / score[:, 1][partners.side])
+            sides = torch.arange(len(score))[:, None].expand_as(partners.side)
+            pairs = torch.stack([sides.flatten(), partners.side.flatten()], 1)
+            matches = pairs[ratio.flatten().argsort(stable=True)].numpy()
         joins = math.ceil(len(puzzle) / self.config.shown)
         while tried < len(matches) and forest.trees > 1 and time.monotonic() < until:
             tried += forest.join(matches[tried:], joins)[0]
@@ -467,14 +473,3 @@ class GallagherSolver(BorderSolver):
         yield Step(framed, done=0.9)
         # 3. Fill the holes.
         return fill_board(board, cells, turns, borders, until - time.monotonic())
-
-
-def ranked_matches(partners: Partners) -> Int[Tensor, "m 2"]:
-    """Pairs of sides, the clearest first: by the product of their ratios to the second best of either side."""
-    if not partners.side.numel():
-        return torch.zeros(0, 2, dtype=torch.long)
-    score = partners.score + EDGES.softening
-    second = score[:, 1]
-    ratio = score / second[:, None] * (score / second[partners.side])
-    sides = torch.arange(len(score))[:, None].expand_as(partners.side)
-    return torch.stack([sides.flatten(), partners.side.flatten()], 1)[ratio.flatten().argsort(stable=True)]

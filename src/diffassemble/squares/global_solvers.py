@@ -28,16 +28,7 @@ from diffassemble.core import Puzzle, Step
 from diffassemble.core.board import SIDES
 from diffassemble.squares import gallagher
 from diffassemble.squares.edges import Borders, Partners
-from diffassemble.squares.gallagher import (
-    QUARTERS,
-    BorderSolver,
-    Candidates,
-    Forest,
-    Placing,
-    RatedPlacement,
-    parts,
-    turn_between,
-)
+from diffassemble.squares.gallagher import QUARTERS, BorderSolver, Candidates, Forest, Placing, RatedPlacement
 from diffassemble.squares.placement import touching_sides
 
 
@@ -54,7 +45,21 @@ def inconsistency(
 
     Trees of one piece give the paper's free variant. Infinite for all if HiGHS finds no solution in `budget` seconds.
     """
-    equations, goal = _equations(forest, sides)
+    # 1. Two equations a match in two unknowns a tree, in whose frame its pieces are fixed.
+    tree = np.unique(forest.label, return_inverse=True)[1]
+    first, second = (sides // SIDES).T
+    turn = QUARTERS[(gallagher.turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES]
+    side = QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
+    goal = forest.place[second] + side - (turn @ forest.place[first][:, :, None])[:, :, 0]
+    goal = goal.ravel().astype(np.float64)
+    row = 2 * np.arange(len(sides))[:, None, None] + np.array([[0, 0], [1, 1]])
+    col = 2 * tree[first][:, None, None] + np.array([[0, 1], [0, 1]])
+    own = coo_array((turn.ravel(), (row.ravel(), col.ravel())), (2 * len(sides), 2 * (tree.max() + 1)))
+    fixed = 2 * tree[second][:, None] + np.arange(2)
+    other = coo_array((np.ones(2 * len(sides)), (np.arange(2 * len(sides)), fixed.ravel())), own.shape)
+    equations = (own - other).tocsr()
+    equations.eliminate_zeros()
+    # 2. The program.
     count, unknowns = equations.shape
     slack = eye_array(count)
     cost = np.repeat(weight, 2)
@@ -70,24 +75,6 @@ def inconsistency(
         return np.full(len(sides), np.inf)
     missed = equations @ solved.x[:unknowns] - goal
     return np.abs(missed).reshape(-1, 2).max(1)
-
-
-def _equations(forest: Forest, sides: Int64[np.ndarray, "m 2"]) -> tuple[csr_array, Float64[np.ndarray, "equations"]]:
-    """Two equations a match in two unknowns a tree, in whose frame its pieces are fixed."""
-    tree = np.unique(forest.label, return_inverse=True)[1]
-    first, second = (sides // SIDES).T
-    quarters = (turn_between(sides % SIDES) + forest.turn[second] - forest.turn[first]) % SIDES
-    turn = QUARTERS[quarters]
-    side = QUARTERS[(sides[:, 1] + forest.turn[second]) % SIDES][:, :, 0]
-    goal = forest.place[second] + side - (turn @ forest.place[first][:, :, None])[:, :, 0]
-    row = 2 * np.arange(len(sides))[:, None, None] + np.array([[0, 0], [1, 1]])
-    col = 2 * tree[first][:, None, None] + np.array([[0, 1], [0, 1]])
-    own = coo_array((turn.ravel(), (row.ravel(), col.ravel())), (2 * len(sides), 2 * (tree.max() + 1)))
-    fixed = 2 * tree[second][:, None] + np.arange(2)
-    other = coo_array((np.ones(2 * len(sides)), (np.arange(2 * len(sides)), fixed.ravel())), own.shape)
-    equations = (own - other).tocsr()
-    equations.eliminate_zeros()
-    return equations, goal.ravel().astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -208,7 +195,7 @@ CONNECTIONS = ConnectionConfig()
 def connections(sides: Int64[np.ndarray, "m 2"], weight: Float64[np.ndarray, "m"], count: int) -> csr_array:
     """The Hermitian matrix of these matches; several between the same pieces are added up."""
     first, second = (sides // SIDES).T
-    value = weight * 1j ** turn_between(sides % SIDES)
+    value = weight * 1j ** gallagher.turn_between(sides % SIDES)
     half = coo_array((value, (first, second)), (count, count)).tocsr()
     return _nonzero(half + half.conj().T)
 
@@ -298,8 +285,10 @@ class HuroyanSolver(BorderSolver):
             if number and len(np.unique((turns - before) % SIDES)) == 1:
                 break
             # 2. Places from linear programs over the matches that agree with the turns, then from any matches.
-            forest = Forest.of(len(turns), turns, board)
-            for _ in join_consistent(forest, candidates, agreeing(candidates.pairs, turns), Acceptance(), until):
+            forest, pairs = Forest.of(len(turns), turns, board), candidates.pairs
+            between = turns[pairs[..., 0] // SIDES] - turns[pairs[..., 1] // SIDES]
+            agreeing = (between - gallagher.turn_between(pairs % SIDES)) % SIDES == 0
+            for _ in join_consistent(forest, candidates, agreeing, Acceptance(), until):
                 yield Step(forest.layout(board), done=(number + 0.5) / self.iterations)
             forest.join(candidates.probable())
             trimmed = gallagher.trim(forest, board, candidates, borders)
@@ -312,12 +301,6 @@ class HuroyanSolver(BorderSolver):
             graph = tied_together(graph, candidates, self.connection)
         best = max(found, key=lambda placement: placement.fit)
         return best.cells, best.turns
-
-
-def agreeing(pairs: Int64[np.ndarray, "*m 2"], turns: Int64[np.ndarray, "n"]) -> Bool[np.ndarray, "*m"]:
-    """Which pairs of sides can touch when the pieces have these turns."""
-    between = turns[pairs[..., 0] // SIDES] - turns[pairs[..., 1] // SIDES]
-    return (between - turn_between(pairs % SIDES)) % SIDES == 0
 
 
 def next_connections(
@@ -364,5 +347,5 @@ def _right_core(
     numbers = best.min(1) * len(candidates.side) + best.max(1)
     known = np.isin(sides.min(1) * len(candidates.side) + sides.max(1), numbers)
     first, second = (sides[known & right[sides // SIDES].all(1)] // SIDES).T
-    part = parts(first, second, len(right))
+    part = gallagher.parts(first, second, len(right))
     return part == np.bincount(part).argmax()

@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from diffassemble.assembly.locks import hold, settle
-from diffassemble.core import Board, Locks, Matches, Puzzle, Step
+from diffassemble.assembly.locks import hold, settle, settle_loose
+from diffassemble.core import Locks, Matches, Puzzle, Step
 from diffassemble.core.board import Placement
 from diffassemble.core.solver import in_content_order
 from diffassemble.network.batch import pack
@@ -40,8 +40,8 @@ from diffassemble.squares.placement import (
     ScoredPlacement,
     Uprighter,
     finish,
-    held_place,
     matching,
+    place,
     place_by_logits,
     realised,
 )
@@ -86,32 +86,28 @@ class DiffusionSolver:
                 leader = best if fits[best] > self.clearly * fits[leader] else leader
             yield Step(space.to_poses(noisy[:, leader]), done=number / total)
         # 2. One piece a cell, in each sample.
-        if logits is None or puzzle.locks is not None:
-            placements = [held_place(sample, puzzle) for sample in poses]
+        if puzzle.locks is not None:
+            placements = [settle_loose(sample, board, puzzle.locks) for sample in poses]
+        elif logits is None:
+            placements = [place(sample, board) for sample in poses]
         else:
             chances = logits.flatten(2).log_softmax(-1).view_as(logits).unbind(1)
             placements = [place_by_logits(chance, board) for chance in chances]
         # 3. The best sample, and the share of the others that agree on each piece.
-        ranks = rank_placements(placements, board, matches)
+        ranks = []
+        for index, one in enumerate(placements):
+            others = placements[:index] + placements[index + 1 :]
+            agreed = int(matching(board, one, others).sum()) / len(others) if others else 0.0
+            borders = 0.0 if matches is None else float(realised(board.poses(*one), matches, board.pitch))
+            ranks.append(agreed + borders)
         if ranks[leader] != max(ranks):
             leader = max(range(len(ranks)), key=ranks.__getitem__)
         placement = placements.pop(leader)
-        agreed = matching(board, placement, placements).float().mean(0) if placements else torch.ones(len(puzzle))
+        share = matching(board, placement, placements).float().mean(0) if placements else torch.ones(len(puzzle))
         # 4. Samples of one network share its errors, so agreement alone is no confidence.
-        confidence = torch.minimum(agreed, border_confidence(puzzle, placement, evidence))
+        confidence = torch.minimum(share, border_confidence(puzzle, placement, evidence))
         # Locked pieces determine which way is up.
         yield from finish(puzzle, [(placement, confidence)], None if puzzle.locks else self.upright)
-
-
-def rank_placements(placements: list[Placement], board: Board, matches: Matches | None) -> list[float]:
-    """How good each placement is: its agreement with the others, in pieces, and the border evidence it realises."""
-    ranks = []
-    for index, placement in enumerate(placements):
-        others = placements[:index] + placements[index + 1 :]
-        agreed = int(matching(board, placement, others).sum()) / max(1, len(others)) if others else 0.0
-        borders = 0.0 if matches is None else float(realised(board.poses(*placement), matches, board.pitch))
-        ranks.append(agreed + borders)
-    return ranks
 
 
 Alone = Callable[[], Float[Tensor, "n c 4"]]

@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from diffassemble.assembly.locks import settle_loose
 from diffassemble.core import Board, ImagePieces, Matches, Placements, Poses, Puzzle, Solver, Step, turn_pixels
 from diffassemble.core.board import SIDES, Placement
 from diffassemble.network.upright import Upright, upright_turn
@@ -137,13 +136,6 @@ def finish(
         wholes = [board.turned(*placement, by)[1:] for by in turns]
         by, probability = upright(puzzle, placed, turns, *([] if shown is None else [partial(shown, wholes)]))
         yield Step.last(Placements(board.poses(*board.turned(*placement, by)[1:]), confidence, upright=probability))
-
-
-def held_place(poses: Poses, puzzle: Puzzle) -> Placement:
-    """One piece a cell, the locked ones where they are locked."""
-    if puzzle.locks is None:
-        return place(poses, puzzle.board)
-    return settle_loose(poses, puzzle.board, puzzle.locks)
 
 
 def place(poses: Poses, board: Board, exact_cells: int = 1000) -> Placement:
