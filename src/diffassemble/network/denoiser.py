@@ -207,8 +207,8 @@ class Denoiser(PoseNetwork):
             grown = evidence.grow_clusters(matches, count, *limits)
             pieces = torch.bincount(batch.puzzle)[batch.puzzle]
             # Beyond a piece's right, lower, left and upper side, in the frame of each of its nodes.
-            turns = range(config.nodes_each)
-            nodes += [torch.stack([c.reach().roll(by, 1) for by in turns], 1).flatten(0, 1) for c in grown]
+            turns, reaches = range(config.nodes_each), (c.reach() for c in grown)
+            nodes += [torch.stack([reach.roll(by, 1) for by in turns], 1).flatten(0, 1) for reach in reaches]
             nodes += [self._for_nodes((c.sizes() / pieces)[:, None]) for c in grown]
             surroundings = batch.room, batch.board[:, 2]
             clusters = [(c, BoardPosterior.of(c, *surroundings) if config.on_board else None) for c in grown]
