@@ -70,10 +70,9 @@ def mesh_files() -> Iterator[tuple[str, bytes]]:
     yield "ascii.stl", trimesh.exchange.stl.export_stl_ascii(solid).encode()
     parts = trimesh.Scene(solid).export(file_type="gltf")
     tree = json.loads(parts["model.gltf"])
-    tree["buffers"][0]["uri"] = (
-        "data:application/octet-stream;base64," + b64encode(parts[tree["buffers"][0]["uri"]]).decode()
-    )
-    yield "solid.gltf", json.dumps({**tree, "buffers": tree["buffers"][:1]}).encode()
+    first = tree["buffers"][0]
+    first["uri"] = "data:application/octet-stream;base64," + b64encode(parts[first["uri"]]).decode()
+    yield "solid.gltf", json.dumps({**tree, "buffers": [first]}).encode()
     yield "cloud.xyz", "\n".join(" ".join(map(str, row)) for row in cloud()).encode()
     content = io.BytesIO()
     np.save(content, cloud())

@@ -180,10 +180,7 @@ def read_locks(path: Path | str, puzzle: Puzzle) -> Locks:
         grid = f"{assembly.puzzle.board.rows}x{assembly.puzzle.board.cols}"
         raise InputError(f"{source}: is for a grid of {grid}; pass --grid {grid}")
     records = documents.named_records(documents.read_document(source), assembly.puzzle.names, source) or []
-    marks = [record.get("locked", False) for record in records]
-    for mark in marks:
-        if not isinstance(mark, bool):
-            raise InputError(f"{source}: 'locked' must be true or false, but is {mark!r}")
+    marks = ["locked" in record and documents.field(record, "locked", bool, source) for record in records]
     if not any(marks):
         raise InputError(f'{source}: marks no piece as locked; write "locked": true into the lines of those you know')
     # Extra pieces are not locked.

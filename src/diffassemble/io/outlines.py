@@ -43,7 +43,7 @@ def read(found: Input, options: OpenOptions) -> Puzzle:
     options.say(f"taken for outlines: {len(files)} {'pictures with masks' if masked else 'cut-outs with alpha'}")
     _check_pixels(files)
     textures = list(map(_masked, files, beside)) if masked else list(map(_cut_out, files))
-    check_piece_count(len(files), files[0].parent)
+    check_count(len(files), LIMITS.outlines, "piece", files[0].parent)
     return Puzzle(_traced(textures, files, True), None, tuple(file.name for file in files))
 
 
@@ -79,14 +79,9 @@ def _check_pixels(files: Sequence[Path]) -> None:
         raise InputError(f"{files[0].parent}: {pixels / 1e6:.0f} megapixels of pieces; make the pictures smaller")
 
 
-def check_piece_count(count: int, source: Path) -> None:
-    """Refuse numbers of pieces that make no puzzle, or one beyond what can be solved."""
-    check_count(count, LIMITS.outlines, "piece", source)
-
-
 def folder_contents(puzzle: Puzzle, folder: Path, ending: str) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files of a puzzle folder; pieces are PNG with alpha."""
-    check_piece_count(len(puzzle), folder)
+    check_count(len(puzzle), LIMITS.outlines, "piece", folder)
     pieces, truth = puzzle.outlines, puzzle.truth
     names = [f"piece_{index:03d}.png" for index in range(len(puzzle))]
     for name, texture in zip(names, pieces.textures, strict=True):
@@ -102,7 +97,7 @@ def read_folder(folder: Path, document: dict[str, Any], board: Board | None) -> 
     """The puzzle of a puzzle folder, which has no use for a board."""
     source = folder / "puzzle.json"
     names = documents.piece_names(document, source)
-    check_piece_count(len(names), source)
+    check_count(len(names), LIMITS.outlines, "piece", source)
     files = [folder / "pieces" / name for name in names]
     _check_pixels(files)
     coloured = documents.field(document, "coloured", bool, source) if "coloured" in document else True

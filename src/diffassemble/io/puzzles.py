@@ -22,22 +22,19 @@ def open_input(path: Path | str, board: Board | None = None, **options: Any) -> 
 
     With a board one picture is a shuffled grid; that of a puzzle folder is replaced by it, and its truth left out.
     """
-    return _opened(Path(path), OpenOptions(board, **options))
-
-
-def _opened(path: Path, options: OpenOptions) -> Puzzle:
-    if options.kind is not None:
-        named_kind(options.kind)
-    found = detect(path, options)
+    path, known = Path(path), OpenOptions(board, **options)
+    if known.kind is not None:
+        named_kind(known.kind)
+    found = detect(path, known)
     if found.form == "archive":
         with unpacked(path) as folder:
-            return _opened(folder, options)
+            return open_input(folder, board, **options)
     if found.form == "assembly":
         raise InputError(f"{path}: is an assembly, not pieces; give the folder that it was made of")
     if found.form == "puzzle folder":
-        return read_puzzle(path, options.board)
+        return read_puzzle(path, board)
     compile_in_background(found.kind)
-    return named_kind(found.kind).files.read(found, options)
+    return named_kind(found.kind).files.read(found, known)
 
 
 def read_puzzle(folder: Path | str, board: Board | None = None) -> Puzzle:

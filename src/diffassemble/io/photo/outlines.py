@@ -20,8 +20,8 @@ from torch import Tensor
 
 from diffassemble.core import InputError, Puzzle
 from diffassemble.core.contours import pieces_along
+from diffassemble.core.limits import LIMITS, check_count
 from diffassemble.core.puzzle import labels
-from diffassemble.io.outlines import check_piece_count
 from diffassemble.io.photo.ground import NORMAL
 from diffassemble.io.photo.segmentation import (
     GRID_ADVICE,
@@ -237,7 +237,7 @@ def _puzzle(
     found = [outline for photo in photos for _, outline in photo.whole]
     if colours is not None:
         found = [outline for photo, path in zip(photos, colours, strict=True) for outline in _coloured(photo, path)]
-    check_piece_count(len(found), photos[0].path)
+    check_count(len(found), LIMITS.outlines, "piece", photos[0].path)
     shows = any(_shows_something(outline, checks) for outline in found)
     curves = [outline.curve - outline.corner for outline in found]
     return Puzzle(pieces_along(curves, [outline.texture for outline in found], shows), None, names)

@@ -179,13 +179,12 @@ def find_pieces(
         pieces.append(DetectedPiece((float(x), float(y)), area, status, reason, outline))
     # 3. Reading order.
     height = float(np.median([np.ptp(piece.outline.curve[:, 1]) for piece in pieces if piece.outline] or [0.0]))
-    listed = [_speck(part, view.reduction) for part in sorted(specks, key=lambda part: part.label)]
-    return Photo(path, levels, (*in_reading_order(pieces, height), *listed), sheet)
-
-
-def _speck(part: Component, reduction: float) -> DetectedPiece:
-    y, x = (reduction * (side.start + side.stop) / 2 for side in part.slice)
-    return DetectedPiece((x, y), reduction**2 * float(part.area), "speck", "is too small to be a piece")
+    listed = in_reading_order(pieces, height)
+    for part in sorted(specks, key=lambda part: part.label):
+        y, x = (view.reduction * (side.start + side.stop) / 2 for side in part.slice)
+        area = view.reduction**2 * float(part.area)
+        listed.append(DetectedPiece((x, y), area, "speck", "is too small to be a piece"))
+    return Photo(path, levels, tuple(listed), sheet)
 
 
 def shows_pieces(path: Path, cropped: bool, config: SegmentationConfig = SEGMENTATION) -> bool:

@@ -124,25 +124,23 @@ def sharpen(colours: Colours, squares: Sequence[Rectangle], config: SquareConfig
     profiles = [_profiles(colours, square, rough, config) for square in squares]
     sizes = rough * np.arange(*config.sizes)
     side = float(sizes[np.argmax([sum(_best(profile, size, config)[0] for profile in profiles) for size in sizes])])
-    return [_sharpened(colours, square, side, config) for square in squares]
-
-
-def _sharpened(colours: Colours, square: Rectangle, side: float, config: SquareConfig) -> Rectangle:
-    """One square, at the angle of its outline, where its edges are."""
-    if max(square.width, square.height) > config.too_large * side:
-        return square
-    places, lines = _profiles(colours, square, side, config)
-    amount, shift = _best((places, lines), side, config)
-    # The best rectangle of any size.
-    first = places < 0
-    edges = [(line[first].argmax(), line[~first].argmax()) for line in lines]
-    free = sum(line[first][low] + line[~first][high] for line, (low, high) in zip(lines, edges, strict=True))
-    width, height = (float(places[~first][high] - places[first][low]) for low, high in edges)
-    differs = max(abs(width / side - 1), abs(height / side - 1)) > config.unequal
-    if not differs or free < config.clearly * amount:
-        width = height = side
-    x, y = square.centre + _turn(square.angle) @ shift
-    return Rectangle((float(x), float(y)), square.angle, width, height)
+    found = list(squares)
+    for index, square in enumerate(squares):
+        if max(square.width, square.height) > config.too_large * side:
+            continue
+        places, lines = _profiles(colours, square, side, config)
+        amount, shift = _best((places, lines), side, config)
+        # The best rectangle of any size.
+        first = places < 0
+        edges = [(line[first].argmax(), line[~first].argmax()) for line in lines]
+        free = sum(line[first][low] + line[~first][high] for line, (low, high) in zip(lines, edges, strict=True))
+        width, height = (float(places[~first][high] - places[first][low]) for low, high in edges)
+        differs = max(abs(width / side - 1), abs(height / side - 1)) > config.unequal
+        if not differs or free < config.clearly * amount:
+            width = height = side
+        x, y = square.centre + _turn(square.angle) @ shift
+        found[index] = Rectangle((float(x), float(y)), square.angle, width, height)
+    return found
 
 
 Profiles = tuple[Float64[np.ndarray, "u"], Float64[np.ndarray, "2 u"]]
