@@ -35,7 +35,7 @@ from diffassemble.network.pretrained import stored_as
 class GCN(nn.Module):
     """The paper's ablation, with PyG's parameters: x'_i = Σ_j W x_j / √(d_i d_j) + b, with d the number of senders."""
 
-    def __init__(self, width_in: int, width_out: int, *unused: object) -> None:
+    def __init__(self, width_in: int, width_out: int, *_: object) -> None:
         super().__init__()
         self.lin = nn.Linear(width_in, width_out, bias=False)
         self.bias = nn.Parameter(torch.zeros(width_out))
